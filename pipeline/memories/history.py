@@ -124,7 +124,7 @@ class MemoryHistory:
         # For each row of the page: as a join, it would read all memories of the project.
         visible = select(shown(memories)).where(memories.c.id == table.memory_id).scalar_subquery()
         mine = select(table.memory_id, table.version).where(
-            _mine(project_id), visible.is_not(false())
+            _mine(project_id), ~table.temporary, visible.is_not(false())
         )
         order = (table.created_at.desc(), table.memory_id, table.version.desc())
         # Select the page from the index alone, before the joins.

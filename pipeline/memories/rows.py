@@ -11,6 +11,7 @@ from sqlalchemy import (
     Row,
     Uuid,
     and_,
+    false,
     func,
     insert,
     literal,
@@ -85,6 +86,7 @@ async def write_history(
 
     `event_id`: None for a change by a user or an undo. `key_id`: the API key of the request.
     """
+    temporary = select(memories.c.temporary).where(memories.c.id == after.id).scalar_subquery()
     await connection.execute(
         insert(memory_history).values(
             memory_id=after.id,
@@ -103,6 +105,7 @@ async def write_history(
             said_at=after.said_at,
             valid_from=after.valid_from,
             structure=structure(after),
+            temporary=func.coalesce(temporary, false()),
         )
     )
     await connection.execute(statement("queue_deliveries"), {"memory_ids": [after.id]})
@@ -146,6 +149,7 @@ async def retire_all(
         "key_id": literal(key_id, Uuid),
         "said_at": retired.c.said_at,
         "valid_from": retired.c.valid_from,
+        "temporary": retired.c.temporary,
     }
     history = insert(memory_history).from_select(list(state), select(*state.values()))
     ids = (await connection.scalars(history.returning(memory_history.c.memory_id))).all()

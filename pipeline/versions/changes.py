@@ -14,9 +14,12 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Row,
+    Select,
+    Uuid,
     and_,
     bindparam,
     case,
+    exists,
     func,
     literal,
     or_,
@@ -29,9 +32,9 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
-from pipeline.ledger.tables import memory_history
+from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.rows import as_memory
-from pipeline.versions.states import COLUMNS, MOMENT, last, pin_values
+from pipeline.versions.states import COLUMNS, MOMENT, last, pin_values, pinned_columns
 
 SINCE: BindParameter[datetime] = bindparam("since", type_=MOMENT)
 UNTIL: BindParameter[datetime] = bindparam("until", type_=MOMENT)
@@ -97,25 +100,25 @@ class Changes:
 
 def _differing(pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
     """Rows of the memories that differ, with the columns of both times."""
-    before, after = (_active(time, pins, of_memory=of_memory) for time in (SINCE, UNTIL))
-    memory_id = func.coalesce(after.c.id, before.c.id)
+    changed = _changed(pins, of_memory=of_memory).cte("changed")
+    before, after = (_active(time, pins, changed, of_memory=of_memory) for time in (SINCE, UNTIL))
     kind = case(
         (before.c.id.is_(None), literal(ChangeKind.ADDED.value)),
         (after.c.id.is_(None), literal(ChangeKind.GONE.value)),
         else_=literal(ChangeKind.CHANGED.value),
     )
     differs = or_(*(before.c[name].is_distinct_from(after.c[name]) for name in COMPARED))
-    missing = or_(before.c.id.is_(None), after.c.id.is_(None))
+    appeared = before.c.id.is_(None) != after.c.id.is_(None)
     return (
         select(
-            memory_id.label("id"),
+            changed.c.id,
             kind.label("kind"),
             func.coalesce(after.c.stored_at, before.c.replaced_at).label("at"),
             *(_shown(before, name).label(f"before_{name}") for name in READ),
             *(_shown(after, name).label(f"after_{name}") for name in READ),
         )
-        .select_from(before.outerjoin(after, before.c.id == after.c.id, full=True))
-        .where(or_(missing, differs))
+        .select_from(changed.outerjoin(before, true()).outerjoin(after, true()))
+        .where(or_(appeared, and_(before.c.id.is_not(None), differs)))
         .subquery("differing")
     )
 
@@ -125,19 +128,39 @@ def _shown(rows: FromClause, name: str) -> ColumnElement[Any]:
     return func.left(column, MOST_READ_CHARACTERS + 1) if name == "text" else column
 
 
-def _active(time: BindParameter[datetime], pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
-    """The memories that were active at a time, of those that changed in between."""
-    rows = last(time, pins)
-    changed = select(memory_history.c.memory_id).where(
-        memory_history.c.project_id == IN_PROJECT,
-        memory_history.c.created_at > SINCE,
-        memory_history.c.created_at <= UNTIL,
+def _changed(pins: tuple[str, ...], *, of_memory: bool) -> Select[Any]:
+    """Ids of the memories that have changed between the times.
+
+    With pins, of the memories that have these ids; else those of the project, by time. Rows of
+    temporary runs are skipped by the index.
+    """
+    history = memory_history.c
+    within = and_(
+        history.project_id == IN_PROJECT, history.created_at > SINCE, history.created_at <= UNTIL
     )
-    which = rows.c.memory_id == bindparam("memory") if of_memory else rows.c.memory_id.in_(changed)
+    if of_memory:
+        return select(bindparam("memory", type_=Uuid).label("id"))
+    if pins:
+        changed = exists().where(history.memory_id == memories.c.id, within)
+        return select(memories.c.id).where(
+            pinned_columns(memories, pins), shown(memories, pins), changed
+        )
+    return select(history.memory_id.label("id")).where(within, ~history.temporary).distinct()
+
+
+def _active(
+    time: BindParameter[datetime], pins: tuple[str, ...], changed: FromClause, *, of_memory: bool
+) -> FromClause:
+    """The state of a changed memory at a time, if it was active: a look-up for each."""
+    rows = last(time, pins)
     columns = [rows.c[name] for name in (*READ, "stored_at", "replaced_at")]
-    query = select(rows.c.memory_id.label("id"), *columns)
     visible = true() if of_memory else shown(rows, pins)
-    return query.where(and_(rows.c.state == "ACTIVE", which, visible)).subquery()
+    return (
+        select(rows.c.memory_id.label("id"), *columns)
+        .where(rows.c.memory_id == changed.c.id, rows.c.state == "ACTIVE", visible)
+        .limit(1)
+        .lateral()
+    )
 
 
 def _change(row: Row[Any]) -> MemoryChange:

@@ -29,15 +29,15 @@ WITH state AS MATERIALIZED (
                         ELSE CAST(:embedder AS text) END
     FROM held JOIN state s USING (id)
     WHERE memories.id = held.id
-    RETURNING memories.id, memories.project_id
+    RETURNING memories.id, memories.project_id, memories.temporary
 )
 INSERT INTO memory_history (
     memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date, reason,
-    undoes, key_id, said_at, valid_from, structure
+    undoes, key_id, said_at, valid_from, structure, temporary
 )
 SELECT s.id, s.version, c.project_id, s.outcome, s.old_text,
        CASE WHEN s.state = 'ACTIVE' THEN s.text END, s.metadata, s.expiration_date,
        CAST(:reason AS text), CAST(:undoes AS uuid), CAST(:key_id AS uuid), s.said_at, s.valid_from,
-       s.structure
+       s.structure, c.temporary
 FROM changed c JOIN state s USING (id)
 RETURNING memory_id

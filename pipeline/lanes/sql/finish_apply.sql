@@ -23,7 +23,7 @@ WITH lane AS MATERIALIZED (
     FROM lane
     WHERE lanes.id = lane.id AND (SELECT count(*) FROM still) = (SELECT count(*) FROM seen)
     RETURNING lanes.id AS lane_id, lanes.project_id, lanes.user_id, lanes.agent_id, lanes.app_id,
-              lanes.run_id, lanes.batch_id
+              lanes.run_id, lanes.temporary, lanes.batch_id
 ), state AS (
     SELECT * FROM jsonb_to_recordset(CAST(:memories AS jsonb)) AS s (
         id uuid, text text, text_hash text, terms text[], metadata jsonb, attributed_to text, state text,
@@ -104,11 +104,11 @@ WITH lane AS MATERIALIZED (
 ), remembered AS (
     INSERT INTO memory_history (
         memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date,
-        reason, event_id, message_ordinal, said_at, valid_from, structure
+        reason, event_id, message_ordinal, said_at, valid_from, structure, temporary
     )
     SELECT p.memory_id, p.version, h.project_id, p.outcome, p.old_text, p.new_text, p.metadata,
            p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.said_at,
-           p.valid_from, p.structure
+           p.valid_from, p.structure, h.temporary
     FROM held h, entry p
 ), news AS (
     SELECT 'memory_' || lower(outcome) AS event_type, jsonb_build_object(

@@ -200,6 +200,17 @@ memory_history = Table(
     time("valid_from", nullable=False),
     Column("structure", JSONB(none_as_null=True)),
     now("created_at"),
+    # True if the writer knew that the memory is of a temporary run. A read skips these rows by an
+    # index; the memory's own column decides what it shows.
+    Column("temporary", Boolean, nullable=False, server_default="false"),
+    Index(
+        "ix_memory_history_shown",
+        "project_id",
+        text("created_at DESC"),
+        "memory_id",
+        text("version DESC"),
+        postgresql_where=text("NOT temporary"),
+    ),
     Index(
         "ix_memory_history_feed",
         "project_id",

@@ -22,6 +22,7 @@ WITH past AS (
 ), remembered AS (
     UPDATE memory_history SET
         project_id = CAST(:project_id AS uuid), created_at = now(),
+        temporary = (SELECT l.temporary FROM lanes l WHERE l.id = CAST(:lane_id AS uuid)),
         event_id = (SELECT c.copy_of FROM events c WHERE c.id = memory_history.event_id)
     WHERE project_id = CAST(:shadow_id AS uuid)
 )

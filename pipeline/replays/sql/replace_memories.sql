@@ -5,14 +5,15 @@ WITH gone AS (
         state = 'RETIRED', version = version + 1, updated_at = now(),
         replaced_by = CAST(:shadow_id AS uuid)
     WHERE id = ANY (CAST(:gone AS uuid[]))
-    RETURNING id, version, project_id, text, metadata, expiration_date, said_at, valid_from
+    RETURNING id, version, project_id, text, metadata, expiration_date, said_at, valid_from,
+              temporary
 ), told AS (
     INSERT INTO memory_history (
         memory_id, version, project_id, event, old_text, metadata, expiration_date, reason, said_at,
-        valid_from
+        valid_from, temporary
     )
     SELECT id, version, project_id, 'DELETE', text, metadata, expiration_date,
-           CAST(:reason AS text), said_at, valid_from
+           CAST(:reason AS text), said_at, valid_from, temporary
     FROM gone
 )
 UPDATE memories SET replaced_by = CAST(:shadow_id AS uuid)
