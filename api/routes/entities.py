@@ -9,12 +9,14 @@ from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Api, Given
+from api.http.large_answers import answer
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
 from api.routes.events import UNRECORDED
 from api.routes.memories import IN_PROGRESS
 from api.schemas import RegisterRequest
 from api.views import owners as owner_views
+from api.views.search import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ENTITY_IDS
@@ -36,13 +38,21 @@ async def list_entities(
     http: Request,
     number: Annotated[int | None, Query(alias="page")] = None,
     size: Annotated[int | None, Query(alias="page_size")] = None,
+    offset: Annotated[
+        int | None, Query(description="Rows before the page, as in `next`; in place of `page`.")
+    ] = None,
 ) -> dict[str, Any]:
     """All users, agents, apps and runs, newest first, with their numbers of memories."""
-    page = page_of(number, size, usual=PAGE_SIZE, largest=LARGEST_PAGE)
+    page = page_of(number, size, offset=offset, may_end=True, usual=PAGE_SIZE, largest=LARGEST_PAGE)
     census = await api.stores.ledger.owners.census(project.id, limit=page.limit, offset=page.offset)
-    rows = [owner_views.owner(row, project) for row in census.owners]
     totals = {f"total_{kind}s": number for kind, number in census.totals.items()}
-    return page.envelope(rows, sum(census.totals.values()), http) | totals
+
+    def build() -> dict[str, Any]:
+        rows = [owner_views.owner(row, project) for row in census.owners]
+        return page.envelope(rows, sum(census.totals.values()), http) | totals
+
+    keys = sum(len(row.metadata or ()) for row in census.owners)
+    return await answer(build, rows=len(census.owners) + keys // KEYS_OF_A_ROW, characters=0)
 
 
 @router.get("/v1/entities/filters/")

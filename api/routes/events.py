@@ -12,6 +12,7 @@ from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.examples import answers
 from api.http.ids import EntityIds, uuid
+from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.sse import UNBUFFERED, live
 from api.http.strict_json import StrictJson
@@ -26,6 +27,8 @@ from pipeline.events import service as use_cases
 router = APIRouter(tags=["events"], route_class=StrictJson)
 
 # Event types that clients may ask for, but that the ledger does not record.
+# Receipt lines and messages of an event that take as long as rows of a list.
+ROWS_OF_AN_EVENT = 10
 UNRECORDED = ("UPDATE", "DELETE", "SEARCH", "GET", "GET_ALL")
 
 
@@ -81,7 +84,11 @@ async def list_events(
     events, count = await api.stores.ledger.events.page(
         project.id, wanted, limit=page.limit, offset=page.offset
     )
-    return page.envelope([event_views.event(event) for event in events], count, http)
+
+    def build() -> dict[str, Any]:
+        return page.envelope([event_views.event(event) for event in events], count, http)
+
+    return await answer(build, rows=ROWS_OF_AN_EVENT * len(events), characters=0)
 
 
 @router.post("/v1/event/{event_id}/cancel/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from api.auth.tenant import Caller, Reader
 from api.dependencies import Api, Given
+from api.http.large_answers import answer
 from api.http.paging import (
     LARGEST_ANSWER_BYTES,
     LARGEST_PAGE,
@@ -27,9 +29,11 @@ from api.http.strict_json import StrictJson
 from api.schemas import ListRequest, ReadRequest
 from api.views import events as event_views
 from api.views import memories as memory_views
+from api.views.search import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import FINAL
 from pipeline.domain.filters import Filter
+from pipeline.domain.memories import Memory
 from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import Project
 
@@ -52,8 +56,12 @@ async def list_memories(
     page = _page(request, numbered)
     tree = request.tree()
     token = await caught_up(request, api, project)
-    rows, count = await _rows(request, tree, page, api, project)
-    return page.envelope(rows, count, http) | token
+    memories, count = await _memories(request, tree, page, api, project)
+
+    def build() -> dict[str, Any]:
+        return page.envelope(_rows(request, memories), count, http) | token
+
+    return await answer(build, **_size(memories))
 
 
 @router.post("/v2/memories/")
@@ -66,10 +74,9 @@ async def list_version_2(
 ) -> Any:
     """Same as version 3, but a bare list unless page and page_size are both given."""
     page = _page(request, numbered)
-    rows, count = await _rows(request, request.tree(), page, api, project)
     paged = (numbered.page or request.page) and (numbered.page_size or request.page_size)
-    paged = paged or numbered.offset is not None
-    return page.envelope(rows, count, http) if paged else _bare(rows)
+    paged = bool(paged) or numbered.offset is not None
+    return await _listed(request, page, api, project, http, paged=paged)
 
 
 def _from_query(**values: Any) -> ListRequest:
@@ -136,8 +143,20 @@ async def list_version_1(
     page = page_of(
         numbered.page, numbered.page_size or limit, offset=numbered.offset, may_end=paged
     )
-    rows, count = await _rows(request, request.tree(), page, api, project)
-    return page.envelope(rows, count, http) if paged else _bare(rows)
+    return await _listed(request, page, api, project, http, paged=paged)
+
+
+async def _listed(
+    request: ListRequest, page: Page, api: Api, project: Project, http: Request, *, paged: bool
+) -> Any:
+    """A page in its envelope, or a bare list."""
+    memories, count = await _memories(request, request.tree(), page, api, project)
+
+    def build() -> Any:
+        rows = _rows(request, memories)
+        return page.envelope(rows, count, http) if paged else _bare(rows)
+
+    return await answer(build, **_size(memories))
 
 
 def _bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -157,24 +176,40 @@ async def list_of(
     if entity_type not in KINDS:
         raise InvalidInput("Invalid entity type")
     request = ListRequest(filters={KINDS[entity_type]: {"eq": entity_id}})
-    rows, count = await _rows(request, request.tree(), page, api, project)
-    inputs = await api.stores.ledger.histories.inputs(project.id, [UUID(row["id"]) for row in rows])
-    for row in rows:
-        source = inputs.get(UUID(row["id"]))
-        row |= {"input": [source] if source else [], "is_updated": row["version"] > 1}
-    return page.envelope(rows, count, http)
+    memories, count = await _memories(request, request.tree(), page, api, project)
+    inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])
+
+    def build() -> dict[str, Any]:
+        rows = _rows(request, memories)
+        for row in rows:
+            source = inputs.get(UUID(row["id"]))
+            row |= {"input": [source] if source else [], "is_updated": row["version"] > 1}
+        return page.envelope(rows, count, http)
+
+    return await answer(build, **_size(memories))
 
 
-async def _rows(
+def _size(memories: Sequence[Memory]) -> dict[str, int]:
+    """Rows and characters of a list, about; keys of metadata count as parts of rows."""
+    keys = sum(len(memory.metadata or ()) for memory in memories)
+    characters = sum(len(memory.text) for memory in memories)
+    return {"rows": len(memories) + keys // KEYS_OF_A_ROW, "characters": characters}
+
+
+def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[dict[str, Any]]:
+    return [memory_views.only(memory_views.memory(row), request.fields) for row in memories]
+
+
+async def _memories(
     request: ListRequest, tree: Filter, page: Page, api: Api, project: Project
-) -> tuple[list[dict[str, Any]], int]:
+) -> tuple[Sequence[Memory], int]:
     """A page of memories, current or at the time of the request, and the number of all."""
     snapshot, ledger = request.snapshot(), api.stores.ledger
     if snapshot.is_current:
         read = ledger.memories.page
     else:
         read = partial(ledger.versions.page, snapshot=snapshot)
-    memories, count = await read(
+    return await read(
         project.id,
         tree,
         expired=request.show_expired,
@@ -182,9 +217,6 @@ async def _rows(
         limit=page.limit,
         offset=page.offset,
     )
-    return [
-        memory_views.only(memory_views.memory(memory), request.fields) for memory in memories
-    ], count
 
 
 def _page(request: ListRequest, numbered: PageQuery) -> Page:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.ids import uuid
+from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
 from api.http.strict_json import StrictJson, read
@@ -35,7 +36,11 @@ async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[
     entries, count = await api.stores.ledger.histories.feed(
         project.id, limit=page.limit, offset=page.offset
     )
-    return page.envelope([memory_views.history(entry) for entry in entries], count, http)
+
+    def build() -> dict[str, Any]:
+        return page.envelope([memory_views.history(entry) for entry in entries], count, http)
+
+    return await answer(build, rows=len(entries), characters=0)
 
 
 @router.get("/v1/memories/{memory_id}/")
@@ -153,7 +158,12 @@ async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str,
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
     if not entries:
         raise NotFound("Memory not found!")
-    return [memory_views.history(entry) for entry in entries]
+
+    def build() -> list[dict[str, Any]]:
+        return [memory_views.history(entry) for entry in entries]
+
+    characters = sum(len(entry.new_text or "") for entry in entries)
+    return await answer(build, rows=len(entries), characters=characters)
 
 
 @router.post("/v1/feedback/")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
 from api.auth.tenant import Reader
 from api.dependencies import Api, Given
 from api.examples import answers
+from api.http.large_answers import answer
 from api.http.strict_json import StrictJson
 from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
@@ -19,6 +21,8 @@ from pipeline.domain.memories import Memory
 from pipeline.search import service as search
 from pipeline.search.calibration import scale
 from pipeline.tenants.projects import Project
+
+T = TypeVar("T")
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 
@@ -34,24 +38,43 @@ async def search_memories(request: SearchRequest, api: Given, project: Reader) -
     `pending`: number of events of the ids in the filter that have not ended. With `after_event` the
     response waits for the end of that event, at most `wait` seconds, and contains its status.
     """
-    return await _search(request, api, project)
+    return await _search(request, api, project, whole)
 
 
 @router.post("/v1/memories/search/")
 @router.post("/v2/memories/search/")
 async def search_older(request: OlderSearchRequest, api: Given, project: Reader) -> Any:
     """A search of older clients: a bare list, or an object for `output_format` v1.1."""
-    response = await _search(request, api, project)
-    return response if request.output_format == "v1.1" else response["results"]
+    shape = whole if request.output_format == "v1.1" else results
+    return await _search(request, api, project, shape)
 
 
-async def _search(request: SearchRequest, api: Api, project: Project) -> dict[str, Any]:
+def whole(response: dict[str, Any]) -> dict[str, Any]:
+    """The whole response."""
+    return response
+
+
+def results(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of a response alone."""
+    found: list[dict[str, Any]] = response["results"]
+    return found
+
+
+async def _search(
+    request: SearchRequest, api: Api, project: Project, shape: Callable[[dict[str, Any]], T]
+) -> T:
     """The response to a search, after the event of `after_event`."""
     token = await caught_up(request, api, project)
     ranking = await ranked(request, api, project)
-    return (
-        search_views.search(ranking, max_tokens=request.max_tokens, fields=request.fields) | token
-    )
+    rows, characters = search_views.size(ranking)
+
+    def build() -> T:
+        response = search_views.search(
+            ranking, max_tokens=request.max_tokens, fields=request.fields
+        )
+        return shape(response | token)
+
+    return await answer(build, rows=rows, characters=characters)
 
 
 async def ranked(request: SearchRequest, api: Api, project: Project) -> search.SearchResult:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
+from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.schemas.versions import RestoreRequest
@@ -66,5 +67,10 @@ async def changes(
         limit=page.limit,
         offset=page.offset,
     )
-    results = memory_views.changes(rows)
-    return page.envelope(results, sum(counts.values()), http) | {"counts": counts}
+
+    def build() -> dict[str, Any]:
+        results = memory_views.changes(rows)
+        return page.envelope(results, sum(counts.values()), http) | {"counts": counts}
+
+    states = [state for row in rows for state in (row.before, row.after) if state]
+    return await answer(build, rows=len(states), characters=sum(len(s.text) for s in states))

@@ -20,6 +20,8 @@ from pipeline.search.service import Hit, SearchResult
 # and metadata, as JSON.
 LONGEST_ANSWER = 4_000_000
 AROUND_TEXT = 1_200
+# Keys of metadata that take as long as a passage without them.
+KEYS_OF_A_ROW = 40
 
 
 def turn(row: Turn) -> dict[str, Any]:
@@ -103,6 +105,14 @@ def search(
     return answer
 
 
+def size(ranking: SearchResult) -> tuple[int, int]:
+    """Rows and characters of the response, about."""
+    passages = [passage for row in ranking.hits for passage in (row.passage, *row.around)]
+    keys = sum(len(passage.metadata or ()) for passage in passages)
+    rows = len(passages) + len(ranking.explained) + len(ranking.relations)
+    return rows + keys // KEYS_OF_A_ROW, sum(len(passage.text) for passage in passages)
+
+
 def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
     """The first hits that fit the limit as JSON, with the turns around them; at least one."""
     sizes = (sum(map(_size, (hit.passage, *hit.around))) for hit in hits)
@@ -111,8 +121,10 @@ def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def _size(passage: Memory | Turn) -> int:
-    """Characters of a passage as JSON, a little too many."""
-    return len(passage.text) + size_bytes(passage.metadata or {}) + AROUND_TEXT
+    """Characters of a passage as JSON with its ids and names, a little too many."""
+    ids = (*scope_ids(passage.scope).values(), passage.scope.run_id)
+    names = sum(len(name) for name in ids if name) + len(passage.speaker or "")
+    return len(passage.text) + size_bytes(passage.metadata or {}) + names + AROUND_TEXT
 
 
 def explained(row: Explained) -> dict[str, Any]:

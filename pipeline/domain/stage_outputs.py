@@ -21,13 +21,15 @@ V = TypeVar("V")
 class Extracted:
     """Output of EXTRACT. `note`: reason for no facts. `answer`: answer to a question, if any.
 
-    `mode`: the mode of the whole batch; None if it has none, as a verbatim add.
+    `mode`: the mode of the whole batch; None if it has none, as a verbatim add. `left_out`:
+    positions of the events of which text was not read; their receipts have the note with facts too.
     """
 
     facts: tuple[Fact, ...]
     note: str | None = None
     answer: dict[str, Any] | None = None
     mode: ChosenMode | None = None
+    left_out: tuple[int, ...] = ()
 
     @property
     def appends(self) -> bool:

@@ -48,8 +48,12 @@ class FailedTry:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """A model's answer and its usage. `note` is the receipt's reason for an event without facts."""
+    """A model's answer and its usage. `note` is the receipt's reason for an event without facts.
+
+    `left_out`: positions of the events of which text was not read; they get the note, too.
+    """
 
     value: T
     usage: Usage = field(default_factory=Usage)
     note: str | None = None
+    left_out: tuple[int, ...] = ()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from uuid import UUID
 
 import structlog
 
@@ -55,16 +56,26 @@ def success(batch: Batch) -> Ending:
         graph_status=related.status if related else None,
         failure_detail=related.detail if related else None,
         note=_note(batch, extracted),
+        left_out=_left_out(batch, extracted),
         mode=mode_of(batch),
     )
 
 
 def _note(batch: Batch, extracted: Extracted | None) -> str:
-    """The note of an event without receipt lines; a dry run writes none."""
+    """The note of an event without receipt lines, or with text that was left out.
+
+    A dry run writes no receipt lines.
+    """
     nothing = extracted.note if extracted and extracted.note else NOTHING_FROM_THIS_EVENT
     if batch.options.dry_run is None:
         return nothing
-    return NOTHING_WRITTEN if extracted and extracted.facts else f"{NOTHING_WRITTEN} {nothing}"
+    complete = extracted and extracted.facts and not extracted.left_out
+    return NOTHING_WRITTEN if complete else f"{NOTHING_WRITTEN} {nothing}"
+
+
+def _left_out(batch: Batch, extracted: Extracted | None) -> tuple[UUID, ...]:
+    """The events of which the model did not read all text."""
+    return tuple(batch.events[place].id for place in extracted.left_out) if extracted else ()
 
 
 async def settle(

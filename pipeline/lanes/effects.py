@@ -38,6 +38,10 @@ class Effects(Protocol):
     def touched(self) -> Sequence[UUID]:
         """Ids of memories whose vectors must be written to the index."""
 
+    @property
+    def characters(self) -> int:
+        """Characters of text whose words are cut, which takes 1 µs each."""
+
     def values(self) -> dict[str, Any]:
         """Parameters of `query`, besides those of every stage."""
 
@@ -56,6 +60,11 @@ class MemoryEffects:
     def touched(self) -> Sequence[UUID]:
         """Ids of all changed memories."""
         return tuple(dict.fromkeys(c.after.id for c in self.changes if c.after is not None))
+
+    @property
+    def characters(self) -> int:
+        """Characters of the new states."""
+        return sum(len(c.after.text) for c in self.changes if c.after is not None)
 
     def values(self) -> dict[str, Any]:
         """Parameters of finish_apply: new states, history entries and receipt lines."""
@@ -108,6 +117,7 @@ class AnswerEffects:
 
     query: ClassVar[TextClause] = statement("finish_answer")
     touched: ClassVar[Sequence[UUID]] = ()
+    characters: ClassVar[int] = 0
 
     memory_ids: Sequence[UUID]
 
@@ -125,6 +135,7 @@ class GraphEffects:
 
     query: ClassVar[TextClause] = statement("finish_relate")
     touched: ClassVar[Sequence[UUID]] = ()
+    characters: ClassVar[int] = 0
 
     batch: Batch
     facts: Sequence[Fact]

@@ -16,7 +16,7 @@ single events move lanes too: events/cancel_and_replay.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -27,6 +27,7 @@ from sqlalchemy import TextClause
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import LaneLost, MovedOn
 from pipeline.domain.events import FailureCode, StageName, Status
 from pipeline.domain.lanes import GATHERING, Activation, Batch, Wake
@@ -39,6 +40,7 @@ from pipeline.lanes.batches import batch_of
 from pipeline.lanes.effects import Effects
 from pipeline.lanes.sql import statement
 from pipeline.ledger.statements import Direct
+from pipeline.text import terms
 
 # Maximum of the setting: a batch that was fixed under another setting is not larger either.
 WIDEST_BATCH = 64
@@ -53,6 +55,8 @@ OUTDATED = "OUTDATED"
 class Ending:
     """Final state of a batch. `note`: the reason, for events that stored nothing.
 
+    `left_out`: the events of which text was not read; they get the note in any case.
+
     `mode`: its mode, if it has one. `summary_after`: its messages count towards the next summary,
     which is due after this many.
     """
@@ -62,6 +66,7 @@ class Ending:
     failure_detail: str | None = None
     graph_status: str | None = None
     note: str | None = None
+    left_out: Sequence[UUID] = ()
     mode: ChosenMode | None = None
     summary_after: SummaryAfter | None = None
 
@@ -181,6 +186,10 @@ class Lanes:
     ) -> None:
         """Save the run and its effects and move the lane: one fenced statement, one commit."""
         query = effects.query if effects else statement("finish_stage")
+        values = {}
+        if effects:
+            small = effects.characters <= terms.MOST_AT_ONCE
+            values = await beside_loop(effects.values, inline=small)
         try:
             row = await self._one(
                 query,
@@ -193,7 +202,7 @@ class Lanes:
                 # A lane that stays keeps its lease, which the heartbeat renews.
                 due_in=self.lease if keeps else self.grace,
                 **run,
-                **(effects.values() if effects else {}),
+                **values,
             )
         except IntegrityError:  # another write has stored one of the texts
             raise MovedOn from None
@@ -221,6 +230,7 @@ class Lanes:
             failure_detail=ending.failure_detail,
             graph_status=ending.graph_status,
             note=ending.note,
+            left_out=list(ending.left_out),
             mode=ending.mode.mode if ending.mode else None,
             mode_reason=ending.mode.reason if ending.mode else None,
             notify=not batch.options.infer,

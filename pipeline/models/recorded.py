@@ -45,7 +45,7 @@ class RecordedModel:
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         extracted = _saved(await self._recorded(), Extracted)
-        return Answer(extracted.facts, COST, extracted.note)
+        return Answer(extracted.facts, COST, extracted.note, extracted.left_out)
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions

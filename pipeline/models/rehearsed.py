@@ -71,12 +71,19 @@ class RehearsedModel(WrappedModel):
         saved = await self._answers.get(self._batch.scope, digest)
         if saved is not None:
             usage = Usage(model=saved["model"], prompt=saved["prompt"])
-            return Answer(kind.validate_python(saved["value"]), usage, saved["note"])
+            value, left_out = kind.validate_python(saved["value"]), tuple(saved.get("left_out", ()))
+            return Answer(value, usage, saved["note"], left_out)
         answer = await ask()
         if self._batch.options.dry_run is not None:
             value = kind.dump_python(answer.value, mode="json")
             model, prompt = answer.usage.model, answer.usage.prompt
-            saved = {"value": value, "note": answer.note, "model": model, "prompt": prompt}
+            saved = {
+                "value": value,
+                "note": answer.note,
+                "left_out": answer.left_out,
+                "model": model,
+                "prompt": prompt,
+            }
             scope, fence = self._batch.scope, self._batch.fence
             await self._answers.keep(scope, digest, saved, fence=fence)
         return answer

@@ -20,17 +20,16 @@ memories; each is in the middle of a range with about the same result.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.domain.vectors import NO_VECTOR, Vector
-from pipeline.search.bm25 import COMPOUND, HELD_BY, HELD_IN, PART
 from pipeline.search.candidates import Candidate
+from pipeline.search.vocabulary import Vocabulary
 from pipeline.text import terms
-from pipeline.text.edit_distance import distance
 from pipeline.text.question_topics import Topics
 from pipeline.text.questions import ContentWord
 
@@ -38,16 +37,9 @@ Array = npt.NDArray[np.float64]
 Terms = tuple[str, ...]
 NO_MEANINGS: Mapping[Terms, Vector] = MappingProxyType({})
 
-# Weight of another form of a word, and of a single Chinese character inside a pair.
-OTHER_FORM, CHARACTER = 0.5, 0.7
-# Another form has the same first letters: at least five, and this share of the longer word.
-SAME_START, SAME_SHARE = 5, 0.7
-# Weight of a word that the question's word is a typing error of; least letters of such a word, and
-# letters from which it may have two errors.
-MISTYPED, SHORTEST_MISTYPED, LONG_MISTYPED = 0.8, 5, 8
-# Most errors in a word, letters of a word that is compared letter by letter, and words of the
-# vocabulary that one is compared with so: together a fifth of a second at most.
-MOST_ERRORS, LONGEST_MISTYPED, MOST_MISTYPED = 2, 24, 200
+# Most terms of all candidates that are compared, but of each one at least LEAST_TERMS; and most
+# pairs of a word in a script without spaces.
+MOST_TERMS, LEAST_TERMS, MOST_PAIRS = 200_000, 100, 32
 # Weight of a word that no candidate has and that is no name, as a share of its rarity.
 UNKNOWN = 0.6
 # Least share of an excluded word in a text: the word itself, not another form of it.
@@ -82,9 +74,9 @@ def set_evidence(
     """
     if not candidates or not topics.words:
         return
-    texts = [_terms_of(candidate) for candidate in candidates]
-    vocabulary = set().union(*texts)
-    _exclude(candidates, topics.excluded, texts, vocabulary)
+    most = max(LEAST_TERMS, MOST_TERMS // len(candidates))
+    vocabulary = Vocabulary([_terms_of(candidate, most) for candidate in candidates])
+    _exclude(candidates, topics.excluded, vocabulary)
     words = list(dict.fromkeys(word for topic in topics.words for word in topic))
     if by_closeness:
         near = np.array([candidate.score.closeness or 0.0 for candidate in candidates])
@@ -93,7 +85,7 @@ def set_evidence(
         close = _closeness(candidates, question, meanings)
     measured = {}
     for word in words:
-        rarity, share = _in_text(word, texts, vocabulary)
+        rarity, share = _in_text(word, vocabulary)
         if word.is_time:
             share = np.maximum(share, [candidate.signals.date for candidate in candidates])
         if not share.any():
@@ -117,12 +109,11 @@ def _mean(words: Sequence[tuple[float, Array]]) -> Array | None:
 def _exclude(
     candidates: Sequence[Candidate],
     excluded: Sequence[ContentWord],
-    texts: Sequence[Collection[str]],
-    vocabulary: Collection[str],
+    vocabulary: Vocabulary,
 ) -> None:
     """Mark the candidates that have an excluded word."""
     for word in excluded:
-        _, share = _in_text(word, texts, vocabulary)
+        _, share = _in_text(word, vocabulary)
         for candidate, value in zip(candidates, share.tolist(), strict=True):
             if value >= EXCLUDING:
                 candidate.score = candidate.score._replace(excluded=True)
@@ -139,23 +130,21 @@ def set_closeness(candidates: Sequence[Candidate]) -> None:
         candidate.score = candidate.score._replace(closeness=share)
 
 
-def _terms_of(candidate: Candidate) -> frozenset[str]:
-    """Terms of the text and of the speaker's name."""
-    return frozenset(candidate.terms).union(terms.terms(candidate.speaker or ""))
+def _terms_of(candidate: Candidate, most: int) -> Terms:
+    """Terms of the speaker's name and of the text, the first ones of a long text."""
+    return (*terms.terms(candidate.speaker or ""), *candidate.terms[:most])
 
 
-def _in_text(
-    word: ContentWord, texts: Sequence[Collection[str]], vocabulary: Collection[str]
-) -> tuple[float, Array]:
+def _in_text(word: ContentWord, vocabulary: Vocabulary) -> tuple[float, Array]:
     """Return the rarity of a word, and the share of it in each text.
 
     A Chinese word is a run of pairs. A pair that no text has, next to a pair that some text has,
     is the boundary of two words and does not count.
     """
-    shares = [_shares(matches(term, vocabulary), texts) for term in word.terms]
+    shares = [vocabulary.shares(term) for term in word.terms[:MOST_PAIRS]]
     present = [bool(share.any()) for share in shares]
     around = [False, *present, False]
-    rarity, evidence = 0.0, np.zeros(len(texts))
+    rarity, evidence = 0.0, np.zeros(len(shares[0]))
     for number, share in enumerate(shares):
         if present[number] or not (around[number] or around[number + 2]):
             rarity += _rarity(share)
@@ -163,83 +152,10 @@ def _in_text(
     return rarity, evidence / rarity
 
 
-def _shares(weights: Mapping[str, float], texts: Sequence[Collection[str]]) -> Array:
-    """Return the best weight among the terms of each text."""
-    return np.array(
-        [
-            max((weight for term, weight in weights.items() if term in of_text), default=0.0)
-            for of_text in texts
-        ]
-    )
-
-
 def _rarity(share: Array) -> float:
     """Inverse document frequency, as in BM25."""
     holding = float(share.sum())
     return math.log(1 + (len(share) - holding + 0.5) / (holding + 0.5))
-
-
-def matches(term: str, vocabulary: Collection[str]) -> dict[str, float]:
-    """Return the terms of a vocabulary that are the term, or a form or a compound of it.
-
-    If there are none, those that it may be a typing error of.
-    """
-    weights = {
-        other: weight for other in vocabulary if other != term and (weight := _alike(term, other))
-    }
-    if term in vocabulary:
-        weights[term] = 1.0
-    if weights or not SHORTEST_MISTYPED <= len(term) <= LONGEST_MISTYPED:
-        return weights
-    if not term.isalpha() or not term.isascii():
-        return weights
-    near = [other for other in vocabulary if _may_be_mistyped(term, other)]
-    near = sorted(near)[:MOST_MISTYPED] if len(near) > MOST_MISTYPED else near
-    return {other: MISTYPED for other in near if _is_mistyped(term, other)}
-
-
-def _may_be_mistyped(term: str, other: str) -> bool:
-    """Tell if a comparison letter by letter is worth its time: it takes the square of the length.
-
-    Most of the first letters are those of the term, apart from their order.
-    """
-    if other[:1] != term[0] or len(other) < len(term) - 1:
-        return False
-    return len(set(term) - set(other[: len(term) + 2])) <= MOST_ERRORS
-
-
-def _is_mistyped(term: str, other: str) -> bool:
-    """Tell if a term is another one, or the beginning of it, with a typing error.
-
-    The first letter is right; a short word has no wrong letter, because "house" is no "horse".
-    """
-    if other[:1] != term[0] or len(other) < len(term) - 1 or not other.isalpha():
-        return False
-    most = MOST_ERRORS if len(term) >= LONG_MISTYPED else 1
-    beginnings = {len(other), *range(len(term) - 1, len(term) + 2)}
-    return any(
-        0 < distance(term, other[:size], swaps_only=len(term) == SHORTEST_MISTYPED) <= most
-        for size in beginnings
-        if abs(size - len(term)) <= most
-        and (size == len(other) or (size < len(other) and len(term) > SHORTEST_MISTYPED))
-    )
-
-
-def _alike(term: str, other: str) -> float:
-    """Weight of another term as a form, a part or a compound of the term; 0 if it is none."""
-    if not term.isalpha() or not other.isalpha():
-        return 0.0
-    if not term.isascii():
-        return CHARACTER if len(term) == 1 and term in other else 0.0
-    root = terms.root(term)
-    part = root if len(root) >= PART else term
-    if len(other) >= COMPOUND and len(part) >= PART and part in other:
-        return HELD_IN
-    if len(other) >= PART and len(term) >= COMPOUND and other in term:
-        return HELD_BY
-    longest = max(len(term), len(other))
-    start = max(SAME_START, math.ceil(SAME_SHARE * longest))
-    return OTHER_FORM if term[:start] == other[:start] and len(term) >= start else 0.0
 
 
 def _closeness(

@@ -21,6 +21,7 @@ from uuid import UUID
 
 import structlog
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Overloaded, TransientError
 from pipeline.domain.events import FailureCode
@@ -67,6 +68,8 @@ WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
 # Number of the best candidates among which the default cut measures evidence.
 MEASURED = 50
+# Most candidates, and most of their words, that are ranked on the event loop: up to 10 ms.
+INLINE_CANDIDATES, INLINE_WORDS = 400, 10_000
 LONGEST_S = 60.0
 # If the graph takes longer, the search returns no relations.
 GRAPH_TIMEOUT_S = 2.0
@@ -410,18 +413,39 @@ async def _ranked(
     now = (query.now or await stores.ledger.now()) if needs_time else None
     if query.decay and now:
         await _set_decay(project_id, candidates, query.decay, now, stores.ledger)
-    locate(candidates)
-    can_earn = set_signals(
-        candidates,
-        query.turns_asked,
-        words=words.shares,
-        cosines=dense.cosines,
-        vector=dense.vector,
-        scale=query.scale,
-        now=now,
-        on_paths=on_paths,
-    )
-    ranked = fuse(candidates, query.weights, can_earn)
+
+    def rank() -> list[Candidate]:
+        locate(candidates)
+        can_earn = set_signals(
+            candidates,
+            query.turns_asked,
+            words=words.shares,
+            cosines=dense.cosines,
+            vector=dense.vector,
+            scale=query.scale,
+            now=now,
+            on_paths=on_paths,
+        )
+        ranked = fuse(candidates, query.weights, can_earn)
+        _measure(ranked, query, embedded, dense)
+        return ranked
+
+    ranked = await beside_loop(rank, inline=_is_small(candidates, query))
+    return ranked, words, dense, walk
+
+
+def _is_small(candidates: Sequence[Candidate], query: Query) -> bool:
+    """Tell if the candidates can be ranked on the event loop."""
+    speakers = sum(len(candidate.speaker or "") for candidate in candidates)
+    words = sum(len(candidate.terms) for candidate in candidates) + speakers // 6
+    few = len(candidates) <= INLINE_CANDIDATES and words <= INLINE_WORDS
+    return few and sum(map(len, query.turns_asked)) <= INLINE_WORDS
+
+
+def _measure(
+    ranked: Sequence[Candidate], query: Query, embedded: EmbeddedQuery, dense: DenseHits
+) -> None:
+    """Set closeness and evidence of the candidates, if the query needs them."""
     if query.is_cut or query.explains:
         set_closeness(ranked)
     if query.measures_evidence:
@@ -434,7 +458,6 @@ async def _ranked(
             # The conversation before a question says what its words are about.
             count_unknown=has_known_question_words(query.text) and not query.earlier,
         )
-    return ranked, words, dense, walk
 
 
 async def _by_words(where: Where, query: Query, ledger: SearchStores, *, limit: int) -> WordHits:

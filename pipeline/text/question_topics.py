@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipeline.text.questions import ContentWord, content_words
+from pipeline.text.questions import MOST_WORDS, ContentWord, content_words
 from pipeline.text.word_lists import words_of
 
-# Maximum number of topics; the rest of a longer list is one topic.
+# Maximum number of topics; the rest of a longer list is one topic, of at most MOST_WORDS.
 MOST_TOPICS = 6
 _QUESTION_WORDS = (
     "who|whom|whose|what|where|when|which|how|why|is|are|was|were|do|does|did|can|has|have"
@@ -81,7 +81,7 @@ def topics(question: str) -> Topics:
         parts += _listed(clause, words)
     if len(parts) > MOST_TOPICS:
         rest = dict.fromkeys(word for part in parts[MOST_TOPICS - 1 :] for word in part)
-        parts[MOST_TOPICS - 1 :] = [tuple(rest)]
+        parts[MOST_TOPICS - 1 :] = [tuple(rest)[:MOST_WORDS]]
     return Topics(tuple(dict.fromkeys(parts)), tuple(excluded))
 
 

@@ -67,8 +67,8 @@ class RulesModel:
         speakers = {sourced.message.name for sourced in request.messages}
         context = sum(len(message.content) for message in request.context) * len(speakers)
         chars = context + sum(len(sourced.message.content) for sourced in request.messages)
-        facts, note = await self._run(chars <= INLINE_CHARS, lambda: extract_facts(request))
-        return Answer(facts, USAGE, note)
+        read = await self._run(chars <= INLINE_CHARS, lambda: extract_facts(request))
+        return Answer(read.facts, USAGE, read.note, read.left_out)
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions

@@ -33,6 +33,18 @@ LABELS = {
 }  # fmt: skip
 
 
+# Most comparisons of a fact with a stored or earlier one in a batch: about 0.6 s of CPU.
+MOST_PAIRS = 50_000
+NOT_COMPARED = (
+    f"Added without a comparison: local/rules compares at most {MOST_PAIRS:,} pairs of facts and"
+    " memories in a batch."
+)
+NOT_SOUGHT = (
+    "Not carried out: local/rules had already made its comparisons of this batch. Ask again in an"
+    " add of its own."
+)
+
+
 class Bearing(IntEnum):
     """Effect of a fact on a memory; a higher value wins over a lower one."""
 
@@ -72,10 +84,16 @@ Aliases = dict[str, str]
 
 
 def decide_facts(facts: Sequence[Fact], neighbours: Sequence[Neighbour]) -> tuple[Decision, ...]:
-    """One decision for each fact, in order; targets from `neighbours`, each changed only once."""
+    """One decision for each fact, in order; targets from `neighbours`, each changed only once.
+
+    Facts beyond MOST_PAIRS comparisons are added without one, and their reason says so.
+    """
     batch = _Batch(neighbours)
     for number, fact in enumerate(facts):
-        batch.take(number, fact.text)
+        if batch.pairs < MOST_PAIRS:
+            batch.take(number, fact.text)
+        else:
+            batch.add(number, fact.text)
     return tuple(batch.decisions[number] for number in range(len(facts)))
 
 
@@ -87,10 +105,20 @@ class _Batch:
         nearest = sorted(neighbours, key=lambda n: (-n.similarity, str(n.memory_id)))
         self.entries = [Entry(n.text, n.similarity, n.memory_id) for n in nearest]
         self.decisions: dict[int, Decision] = {}
+        # Comparisons so far.
+        self.pairs = 0
+
+    def add(self, number: int, text: str) -> None:
+        """Add one fact without a comparison; a request to forget is kept as a turn only."""
+        forget = any(slot.relation == "forget" for slot in slots_of(text))
+        if forget:
+            self.decisions[number] = Decision(number, Outcome.NOOP, NOT_SOUGHT)
+        else:
+            self.decisions[number] = Decision(number, Outcome.ADD, NOT_COMPARED, text)
 
     def take(self, number: int, text: str) -> None:
         """Decide one fact; first reverse every earlier decision of the batch that it overturns."""
-        judgement = judge(text, self.entries)
+        judgement = self._judge(text)
         while (
             judgement.outcome is not Outcome.NOOP
             and judgement.entry
@@ -99,8 +127,12 @@ class _Batch:
             self._take_back(judgement.entry, text)
             # A text merged from both ("a nurse" and "at Charité") replaces the earlier fact.
             merged = judgement.text if judgement.outcome is Outcome.UPDATE else None
-            judgement = judge(merged or text, self.entries)
+            judgement = self._judge(merged or text)
         self._apply(number, judgement)
+
+    def _judge(self, text: str) -> Judgement:
+        self.pairs += len(self.entries)
+        return judge(text, self.entries)
 
     def _take_back(self, entry: Entry, by: str) -> None:
         """Make the earlier fact's decision a NOOP, and restore the entry that it changed."""

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from pipeline.adapters.model_rules.clauses import clauses, sentences, trim
 from pipeline.adapters.model_rules.dates import Anchor, absolute, looks_back
@@ -51,24 +52,40 @@ TOO_LONG = (
 
 
 class Budget:
-    """CPU time limit of one batch. `exceeded`: True once text was skipped because of it."""
+    """CPU time limit of one batch.
+
+    `exceeded`: True once text was skipped because of it. `event`: the event whose message is read,
+    None for the context. `left_out`: the events with skipped text.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._ends_at = clock() + MOST_CPU_S
         self.exceeded = False
+        self.event: int | None = None
+        self.left_out: set[int] = set()
 
     def allows(self, content: str) -> bool:
         """True if the text may be read: it is short enough, and there is CPU time left."""
         if len(content) > MOST_MESSAGE_CHARS or self._clock() > self._ends_at:
             self.exceeded = True
+            if self.event is not None:
+                self.left_out.add(self.event)
             return False
         return True
 
 
+class Extraction(NamedTuple):
+    """Facts, the reason why a message gave none, and the events of which text was not read."""
+
+    facts: tuple[Fact, ...]
+    note: str
+    left_out: tuple[int, ...] = ()
+
+
 def extract_facts(
     request: ExtractionRequest, clock: Callable[[], float] = time.thread_time
-) -> tuple[tuple[Fact, ...], str]:
+) -> Extraction:
     """The facts of the user messages, in order and unique within an event; and a note.
 
     The note explains why a message gave no facts. `instructions.excludes` (comma-separated words)
@@ -76,8 +93,13 @@ def extract_facts(
     """
     budget = Budget(clock)
     facts = tuple(islice(_facts(request, budget), MOST_BATCH_FACTS + 1))
+    left_out = budget.left_out
+    if len(facts) > MOST_BATCH_FACTS:
+        cut = facts[-1].source.event
+        left_out |= {m.source.event for m in request.messages if m.source.event >= cut}
     too_long = budget.exceeded or len(facts) > MOST_BATCH_FACTS
-    return facts[:MOST_BATCH_FACTS], TOO_LONG if too_long else NOT_UNDERSTOOD
+    note = TOO_LONG if too_long else NOT_UNDERSTOOD
+    return Extraction(facts[:MOST_BATCH_FACTS], note, tuple(sorted(left_out)))
 
 
 def _facts(request: ExtractionRequest, budget: Budget) -> Iterator[Fact]:
@@ -89,6 +111,7 @@ def _facts(request: ExtractionRequest, budget: Budget) -> Iterator[Fact]:
         if sourced.message.role is not Role.USER:
             continue
         listener = _listener(listeners, sourced, heard, budget)
+        budget.event = sourced.source.event
         for text in _told(sourced.message.content, listener, budget):
             key = (sourced.source.event, same_text(text))
             if key not in seen and not _excluded(text, request.instructions.excludes):
@@ -106,6 +129,7 @@ def _listener(
     name = " ".join((sourced.message.name or "").split()) or "User"
     day = sourced.said_at.date()
     if name not in known:
+        budget.event = None
         known[name] = Listener(name, day)
         for content in heard:
             list(

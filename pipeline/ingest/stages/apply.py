@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 from uuid import UUID, uuid5
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.domain.conservation import same_statement
 from pipeline.domain.errors import Outdated
 from pipeline.domain.events import StageName
@@ -48,6 +49,8 @@ from pipeline.text.equality import text_hash
 # Number of times the model is called again for a memory that a person changes in the meantime;
 # after that, the fact is added as a memory of its own.
 MOST_RECONSIDERED = 3
+# Writes that are applied on the event loop, in a few milliseconds.
+INLINE_WRITES = 30
 
 
 async def apply(
@@ -68,7 +71,9 @@ async def apply(
         writes = [add_instead(write) if write.target in outdated else write for write in writes]
     limit = await _retire_limit(batch, writes, memories, share=retire_share)
     scope_memories = ScopeMemories.of(batch.scope, stored, touchable.forgotten)
-    changes = apply_writes(writes, scope_memories, limit)
+    changes = await beside_loop(
+        lambda: apply_writes(writes, scope_memories, limit), inline=len(writes) <= INLINE_WRITES
+    )
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
     applied = _applied(changes, scope_memories)
     mode = mode_of(batch)

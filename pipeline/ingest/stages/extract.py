@@ -59,7 +59,8 @@ async def extract(
     )
     facts = sorted([*known, *answer.value], key=lambda fact: fact.source.event)
     known = await with_cardinality(batch, facts, memories)
-    finished = _finished(tuple(known), answer.note or NOTHING_FOUND, mode)
+    note = answer.note or NOTHING_FOUND
+    finished = _finished(tuple(known), note, mode, left_out=answer.left_out)
     return replace(finished, usage=answer.usage)
 
 
@@ -93,10 +94,16 @@ def verbatim(batch: Batch) -> tuple[Fact, ...]:
     )
 
 
-def _finished(facts: tuple[Fact, ...], why_none: str, mode: ChosenMode | None) -> Finished:
+def _finished(
+    facts: tuple[Fact, ...],
+    why_none: str,
+    mode: ChosenMode | None,
+    *,
+    left_out: tuple[int, ...] = (),
+) -> Finished:
     """Build the result.
 
     `why_none` is saved even with facts: some events of the batch may have none.
     """
-    extracted = Extracted(facts, why_none, mode=mode)
+    extracted = Extracted(facts, why_none, mode=mode, left_out=left_out)
     return Finished(dump(extracted), StageName.RETRIEVE if facts else None)

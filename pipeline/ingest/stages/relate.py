@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import structlog
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import PermanentError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
@@ -46,6 +47,8 @@ log = structlog.get_logger()
 LONGEST_NAME = 300
 # Maximum number of faults that the detail of a PARTIAL graph names.
 MOST_FAULTS = 5
+# Pairs of relations that are planned on the event loop, in a few milliseconds.
+INLINE_PAIRS = 2_000
 
 
 async def relate(
@@ -135,15 +138,20 @@ async def _plan(
     since = min(fact.valid_from or source.said_at for fact, source in pairs)
     retired = [memory_id for memory in memories for memory_id in memory.retired]
     current, merged = await graph.current(scope, list(roots), retired, since=since)
-    return plan_changes(
-        changes,
-        request.facts,
-        sources,
-        memories,
-        nodes=NodeSet(scope, nodes, types.entities, similar, merged),
-        current=current,
-        types=types,
-    )
+
+    def planned() -> GraphPlan:
+        return plan_changes(
+            changes,
+            request.facts,
+            sources,
+            memories,
+            nodes=NodeSet(scope, nodes, types.entities, similar, merged),
+            current=current,
+            types=types,
+        )
+
+    compared = len(changes.relations) * (len(changes.relations) + len(current))
+    return await beside_loop(planned, inline=compared <= INLINE_PAIRS)
 
 
 def _kinds(changes: GraphChanges, own: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.domain.candidates import Compared, chosen, ranked, slots_beside
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Fact, MemoryType, Neighbour
@@ -32,6 +33,8 @@ MOST_EXACT = 300
 # In a larger scope: memories that the index finds for each one shown, and the maximum number
 # that is compared by words and slots.
 INDEX_REACH, MOST_COMPARED = 4, 400
+# Pairs of facts and memories that are compared on the event loop, in a few milliseconds.
+INLINE_PAIRS = 2_000
 
 
 async def retrieve(
@@ -61,7 +64,9 @@ async def retrieve(
         known=tuple(around.known.get(text_hash(text)) for text in texts),
         neighbours=neighbours,
     )
-    retrieved = settle(batch, extracted, unsettled)
+    pairs = len(facts) * (len(facts) + len(neighbours))
+    small = pairs <= INLINE_PAIRS and sum(map(len, texts)) <= terms.MOST_AT_ONCE
+    retrieved = await beside_loop(lambda: settle(batch, extracted, unsettled), inline=small)
     all_settled = len(retrieved.settled or ()) == len(facts)
     return Finished(dump(retrieved), StageName.APPLY if all_settled else StageName.CONSOLIDATE)
 
@@ -112,10 +117,14 @@ async def _candidates(
             limit=MOST_COMPARED,
         )
     packed = [(memory.id, vector) for memory, vector in rows if vector is not None]
-    cosines = cosines_of(packed, vectors)
-    new = [Compared(f.text, f.slot, near) for f, near in zip(facts, cosines, strict=True)]
-    best = chosen(ranked(new, [memory for memory, _ in rows], rows=number), limit=limit)
-    return {key: max(near.get(key, 0.0) for near in cosines) for key in best}
+
+    def best() -> Mapping[UUID, float]:
+        cosines = cosines_of(packed, vectors)
+        new = [Compared(f.text, f.slot, near) for f, near in zip(facts, cosines, strict=True)]
+        keys = chosen(ranked(new, [memory for memory, _ in rows], rows=number), limit=limit)
+        return {key: max(near.get(key, 0.0) for near in cosines) for key in keys}
+
+    return await beside_loop(best, inline=len(facts) * len(rows) <= INLINE_PAIRS)
 
 
 async def _current(

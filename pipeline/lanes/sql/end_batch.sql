@@ -3,7 +3,8 @@
 -- The project's webhooks get a delivery for each event. With `notify`, API processes that wait for
 -- the events are notified: see pipeline/events/notifications.py. Transactions that notify commit
 -- one at a time, so it is off for events that no request waits for. Messages of the batch count
--- towards the next summary of their scope, unless `summary_messages` is NULL.
+-- towards the next summary of their scope, unless `summary_messages` is NULL. Events without receipt
+-- lines get the note, and those of `left_out`.
 WITH held AS (
     UPDATE lanes SET
         settled_seq = CAST(:last_seq AS bigint),
@@ -23,7 +24,8 @@ WITH held AS (
         failure_code = CAST(:failure_code AS text),
         failure_detail = CAST(:failure_detail AS text),
         graph_status = CAST(:graph_status AS text),
-        note = CASE WHEN EXISTS (SELECT FROM receipts r WHERE r.event_id = events.id)
+        note = CASE WHEN events.id <> ALL (CAST(:left_out AS uuid[]))
+                     AND EXISTS (SELECT FROM receipts r WHERE r.event_id = events.id)
                     THEN NULL ELSE CAST(:note AS text) END,
         mode = CAST(:mode AS text), mode_reason = CAST(:mode_reason AS text),
         completed_at = now()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from api.http import large_answers, paging
 from tests.support.api_service import LIST, MAYA, SEARCH, Service, error_of, verbatim
 
 
@@ -26,6 +27,44 @@ async def test_pages_follow_each_other_by_their_urls(service: Service) -> None:
     assert [len(page["results"]) for page in pages] == [2, 2, 1]
     back = (await service.client.post(pages[2]["previous"], json=body)).json()
     assert back["results"] == pages[1]["results"]
+
+
+@pytest.mark.parametrize("inline_rows", [0, 100], ids=["beside the loop", "on the loop"])
+async def test_pages_that_end_early_by_their_bytes_follow_each_other_by_offset(
+    service: Service, monkeypatch: pytest.MonkeyPatch, inline_rows: int
+) -> None:
+    texts = ["x" * 200 * n + f"Note {n}" for n in range(6)]
+    await verbatim(service, *texts)
+    monkeypatch.setattr(large_answers, "INLINE_ROWS", inline_rows)
+    monkeypatch.setattr(paging, "LARGEST_ANSWER_BYTES", 2_500)
+    url, listed, pages = f"{LIST}?page_size=5", [], 0
+    while url:
+        page = (await service.client.post(url, json={"filters": MAYA})).json()
+        listed += [row["memory"] for row in page["results"]]
+        assert page["count"] == len(texts)
+        url, pages = page["next"], pages + 1
+    assert listed == texts[::-1]
+    assert pages > 2
+
+
+async def test_a_large_answer_is_the_same_as_a_small_one(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await verbatim(
+        service, "In \u00c5lesund \u2028 \U0001f600", metadata={"a": 1.5, "b": [None, True]}
+    )
+    asked = {"query": "Where?", "filters": MAYA, "threshold": 0.0}
+
+    async def answers() -> list[bytes]:
+        paths = ("/v1/memories/?user_id=maya", "/v1/events/", "/v1/memories/events/")
+        read = [await service.client.get(path) for path in paths]
+        read += [await service.client.post(LIST, json={"filters": MAYA})]
+        read += [await service.client.post(SEARCH, json=asked)]
+        return [answer.content for answer in read]
+
+    small = await answers()
+    monkeypatch.setattr(large_answers, "INLINE_ROWS", -1)
+    assert await answers() == small
 
 
 async def test_page_and_size_may_stand_in_the_body(service: Service) -> None:

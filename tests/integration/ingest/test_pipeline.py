@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
+from pipeline.adapters.model_rules.extract import TOO_LONG
 from pipeline.domain.errors import ModelRejected, StoreUnavailable
 from pipeline.domain.events import AddOptions, Instructions, StageName, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
@@ -61,6 +62,18 @@ async def test_small_talk_succeeds_with_a_note_that_says_why(engine: Engine) -> 
     assert event.status == "SUCCEEDED"
     assert event.receipt == []
     assert event.note
+
+
+async def test_the_receipt_of_an_event_with_facts_says_that_text_was_left_out(
+    engine: Engine,
+) -> None:
+    whole = await engine.add("I like tea.")
+    cut = await engine.add("I live in Berlin.", "I like jazz. " * 2_000)
+    await engine.drain()
+    event = await engine.event(cut)
+    assert [line.text for line in event.receipt] == ["User lives in Berlin"]
+    assert event.note == TOO_LONG
+    assert (await engine.event(whole)).note is None
 
 
 async def test_infer_false_stores_as_said_without_a_model_and_drops_repeats(

@@ -10,17 +10,22 @@ from typing import cast
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 
+from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import LaneLost, ModelUnavailable
 from pipeline.domain.events import StageName, Status
+from pipeline.domain.facts import Fact
 from pipeline.domain.lanes import Hold, Wake
-from pipeline.domain.usage import Usage
+from pipeline.domain.usage import Answer, Usage
+from pipeline.ingest.runner import run_stage
 from pipeline.lanes import due
 from pipeline.lanes.leases import BEATS, LaneLeases, session_name
 from pipeline.lanes.store import Ending
 from pipeline.ledger.engine import connect
-from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, locked
+from pipeline.ledger.tables import lanes
+from pipeline.ports import ExtractionRequest
+from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, NoLeases, locked
 from tests.support.stack import wait_until
 from workers.runtime import Heartbeat
 
@@ -30,7 +35,7 @@ WITHIN_S = 10.0
 async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     hint = await engine.run_until(StageName.APPLY)
-    lanes = engine.ledger.lanes
+    moves = engine.ledger.lanes
     zombie, batch = await engine.claim(hint)
     assert batch is not None
     await engine.pass_time(LEASE_S + 1)
@@ -38,18 +43,51 @@ async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) 
     await engine.sweep()
     for effects in (None, NO_CHANGES):
         with pytest.raises(LaneLost):
-            await lanes.finish(
+            await moves.finish(
                 zombie, StageName.RELATE, output={}, usage=Usage(), ms=1, effects=effects
             )
     with pytest.raises(LaneLost):
-        await lanes.settle(zombie, batch, Ending(Status.SUCCEEDED))
+        await moves.settle(zombie, batch, Ending(Status.SUCCEEDED))
     with pytest.raises(LaneLost):
-        await lanes.wait(zombie, ModelUnavailable.code, delay_s=1)
+        await moves.wait(zombie, ModelUnavailable.code, delay_s=1)
     with pytest.raises(LaneLost):
-        await lanes.split(zombie, batch)
+        await moves.split(zombie, batch)
     assert await engine.texts() == []
     await engine.drain()
     assert len(await engine.texts()) == 1
+
+
+@dataclass
+class SlowModel(RulesModel):
+    """Loses the lane's lease while it extracts."""
+
+    engine: Engine
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        await self.engine.pass_time(LEASE_S + 1)
+        await self.engine.sweep()
+        return await super().extract(request)
+
+
+class Blocking(NoLeases):
+    def blocked(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("leases", "attempts"), [(Blocking(), 1), (NoLeases(), 0)])
+async def test_a_lost_lease_counts_as_an_attempt_if_the_stage_blocked_the_loop(
+    engine: Engine, leases: NoLeases, attempts: int
+) -> None:
+    await engine.add("I live in Berlin.")
+    engine.with_model(SlowModel(engine))
+    hint = engine.hints.waiting.popleft()
+    lost = await run_stage(hint, owner=engine.worker, services=engine.services, leases=leases)
+    assert lost is None
+    async with engine.ledger.engine.connect() as connection:
+        assert await connection.scalar(select(lanes.c.attempts)) == attempts
 
 
 async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: Engine) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, text, update
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import StoreUnavailable
@@ -24,6 +24,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ingest.accept import accept
 from pipeline.ledger.tables import memories
+from pipeline.search import service
 from pipeline.search.service import Query, SearchResult, search
 from pipeline.search.weights import Weights
 from tests.support.engine import Engine
@@ -307,6 +308,34 @@ async def test_without_vectors_words_find_turns_and_facts(
     vars(engine.vectors).pop("search")
     answer = await ask(engine, "Saab", turns=True)
     assert (answer.degraded, answer.degraded_parts) == (False, [])
+
+
+async def test_without_words_in_time_meaning_finds_the_memory(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+    monkeypatch.setattr(service, "WORDS_TIMEOUT_S", 0.0)
+    answer = await ask(engine, "Saab", threshold=0.0)
+    assert answer.degraded_parts == ["words"]
+    assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
+
+
+async def test_without_words_by_the_time_limit_of_the_ledger_meaning_finds_the_memory(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+
+    async def too_long(*_: object, **__: object) -> None:
+        async with engine.ledger.engine.begin() as connection:
+            await connection.execute(text("SET LOCAL statement_timeout = 10"))
+            await connection.execute(text("SELECT pg_sleep(60)"))
+
+    monkeypatch.setattr(type(engine.ledger.passages), "by_words", too_long)
+    answer = await ask(engine, "Saab")
+    assert answer.degraded_parts == ["words"]
+    assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
 
 
 # ── languages ────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from pipeline.adapters.model_rules import RulesModel
+from pipeline.adapters.model_rules import RulesModel, decide
 from pipeline.adapters.model_rules.extract import (
     MOST_BATCH_FACTS,
     MOST_MESSAGE_CHARS,
@@ -16,6 +16,7 @@ from pipeline.adapters.model_rules.extract import (
     extract_facts,
 )
 from pipeline.domain.events import Instructions
+from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest
 
@@ -54,19 +55,19 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_message_is_read_in_linear_time(text: str) -> None:
     started = time.perf_counter()
-    facts, note = extract_facts(request(text))
+    facts, note, _ = extract_facts(request(text))
     assert (facts, note) == ((), NOT_UNDERSTOOD)
     assert time.perf_counter() - started < BOUND_S
 
 
 @pytest.mark.parametrize("before", ["so " * 100, " " * 1_000, "!" * 1_000, "x" * 1_000 + ". "])
 def test_a_statement_after_noise_is_still_read(before: str) -> None:
-    facts, _ = extract_facts(request(f"{before}\nso, well, I live in Turin too, by the way!"))
+    facts, *_ = extract_facts(request(f"{before}\nso, well, I live in Turin too, by the way!"))
     assert [fact.text for fact in facts] == ["User lives in Turin"]
 
 
 def test_a_message_over_the_limit_is_not_read_and_the_note_states_the_limit() -> None:
-    facts, note = extract_facts(request("so " * 20_000))
+    facts, note, _ = extract_facts(request("so " * 20_000))
     assert (facts, note) == ((), TOO_LONG)
     assert f"{MOST_MESSAGE_CHARS:,}" in note
 
@@ -83,11 +84,48 @@ async def test_a_long_list_of_facts_is_cut_at_the_limit_and_decided_fast() -> No
 
 def test_reading_stops_when_the_cpu_budget_is_spent() -> None:
     ticks = count()
-    facts, note = extract_facts(
+    facts, note, _ = extract_facts(
         request("I like tea. I like jazz. I like chess."), clock=lambda: next(ticks) * 0.75
     )
     assert [fact.text for fact in facts] == ["User likes tea"]
     assert note == TOO_LONG
+
+
+def test_the_events_of_which_text_was_not_read_are_named() -> None:
+    read, too_long = Message(Role.USER, "I like tea."), Message(Role.USER, "so " * 20_000)
+    messages = [
+        SourcedMessage(Source(event, 0), message, SAID_AT)
+        for event, message in enumerate([read, too_long, read])
+    ]
+    facts, _, left_out = extract_facts(ExtractionRequest(messages))
+    assert [fact.source.event for fact in facts] == [0, 2]
+    assert left_out == (1,)
+
+
+def test_the_events_behind_the_last_fact_that_fits_are_named() -> None:
+    many = "".join(f"I like sport{at}. " for at in range(MOST_BATCH_FACTS - 1))
+    contents = ["I like tea. ", many, "I like jazz.", "I like chess."]
+    messages = [
+        SourcedMessage(Source(event, 0), Message(Role.USER, content), SAID_AT)
+        for event, content in enumerate(contents)
+    ]
+    facts, note, left_out = extract_facts(ExtractionRequest(messages))
+    assert (len(facts), note) == (MOST_BATCH_FACTS, TOO_LONG)
+    assert left_out == (2, 3)
+
+
+def test_facts_beyond_the_limit_of_comparisons_are_added_and_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(decide, "MOST_PAIRS", 3)
+    texts = [f"User likes sport{at}" for at in range(4)] + ["User asks to forget: likes sport1"]
+    facts = [Fact(text, Source(0, 0), Role.USER) for text in texts]
+    decisions = decide.decide_facts(facts, [])
+    assert [d.outcome for d in decisions] == [Outcome.ADD] * 4 + [Outcome.NOOP]
+    assert [d.reason for d in decisions[4:]] == [decide.NOT_SOUGHT]
+    facts = [*facts[:4], Fact("User likes sport0", Source(0, 0), Role.USER)]
+    assert decide.decide_facts(facts, [])[4].reason == decide.NOT_COMPARED
+    assert decide.decide_facts(facts, [])[4].text == "User likes sport0"
 
 
 async def test_the_event_loop_turns_while_a_long_message_is_read() -> None:

@@ -30,6 +30,6 @@ def test_a_sentence_has_a_structure(
     text: str, name: str | None, kind: FactKind, slot: str | None, day: str | None
 ) -> None:
     sourced = SourcedMessage(Source(0, 0), Message(Role.USER, text, name), SAID_AT)
-    [fact], _ = extract_facts(ExtractionRequest([sourced]))
+    [fact], *_ = extract_facts(ExtractionRequest([sourced]))
     assert (fact.kind, fact.slot, fact.speaker) == (kind, slot, name)
     assert fact.valid_from == (day and datetime.fromisoformat(day).replace(tzinfo=UTC))

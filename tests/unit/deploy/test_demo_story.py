@@ -49,7 +49,7 @@ def test_the_rules_answer_the_story_with_the_promised_mix_and_a_reason_each() ->
         for turn in session.turns:
             message = Message(Role.USER, turn.user, demo.speaker)
             sourced = SourcedMessage(Source(0, 0), message, session.at)
-            facts, _ = extract_facts(ExtractionRequest([sourced]))
+            facts, *_ = extract_facts(ExtractionRequest([sourced]))
             neighbours = [Neighbour(known, text, 0.5) for known, text in stored.items()]
             for decision in decide_facts(facts, neighbours):
                 seen.setdefault(decision.outcome, []).append(decision.reason)
@@ -68,5 +68,5 @@ def test_each_sentence_of_the_burst_is_one_fact_of_the_rules() -> None:
             sourced = SourcedMessage(
                 Source(0, 0), Message(Role.USER, words, person.speaker), moment
             )
-            facts, _ = extract_facts(ExtractionRequest([sourced]))
+            facts, *_ = extract_facts(ExtractionRequest([sourced]))
             assert [fact.text.split()[0] for fact in facts] == [person.speaker]

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.domain.vectors import NO_VECTOR, Vector
-from pipeline.search.bm25 import HELD_IN
 from pipeline.search.candidates import Candidate, Signals
-from pipeline.search.evidence import MEANING, OTHER_FORM, matches, set_evidence
+from pipeline.search.evidence import MEANING, set_evidence
 from pipeline.text import terms
 from pipeline.text.question_topics import NO_TOPICS, topics
 from tests.unit.search.candidates import candidate
@@ -171,21 +170,6 @@ def test_a_boundary_between_chinese_words_does_not_count() -> None:
     values = evidence("陈薇晚上十一点睡觉", store)
     assert values[1] == pytest.approx(1.0)
     assert values[2] < 0.2
-
-
-@pytest.mark.parametrize(
-    ("term", "other", "weight"),
-    [
-        ("miet", "miet", 1.0),
-        ("versicherung", "haftpflichtversicherung", HELD_IN),
-        ("vegetariana", "vegetariano", OTHER_FORM),
-        ("tea", "team", 0.0),
-        ("bruno", "brunch", 0.0),
-        ("2019", "2018", 0.0),
-    ],
-)
-def test_forms_and_compounds_of_a_word_count_in_part(term: str, other: str, weight: float) -> None:
-    assert matches(term, {other}).get(other, 0.0) == weight
 
 
 NUMBER = st.floats(-1, 1, width=32)

@@ -35,6 +35,7 @@ from pipeline.ports import ExtractionRequest
 from pipeline.search import evidence, signals
 from pipeline.search.calibration import scale
 from pipeline.search.candidates import Candidate
+from pipeline.search.vocabulary import is_mistyped, may_be_mistyped, weight_of
 from pipeline.text.question_topics import topics
 from pipeline.text.slots import Cardinality
 from pipeline.text.speakers import first_named
@@ -46,7 +47,8 @@ PACKAGES = (
     "pipeline.text", "pipeline.models.prompts", "pipeline.models.background",
     "pipeline.models.json_answers", "pipeline.domain.conservation", "pipeline.domain.candidates",
     "pipeline.domain.conflicts", "pipeline.domain.graph", "pipeline.search.signals",
-    "pipeline.search.evidence", "pipeline.search.conversation", "pipeline.search.bm25",
+    "pipeline.search.evidence", "pipeline.search.vocabulary", "pipeline.search.conversation",
+    "pipeline.search.bm25",
     "pipeline.adapters.model_rules.extract", "pipeline.adapters.model_rules.decide",
     "pipeline.adapters.model_rules.relate", "pipeline.adapters.model_rules.fill",
     "pipeline.adapters.model_rules.curate", "pipeline.adapters.model_rules.procedure",
@@ -191,9 +193,9 @@ CALLS: Mapping[str, Callable[[str], object]] = {
     "pipeline.models.prompts.relation_names": lambda text: prompts.relation_names(
         RelationRequest([fact(text)], types=GraphTypes(relations={text: text}))
     ),
-    "pipeline.search.evidence.matches": lambda text: evidence.matches(
-        text[:64], frozenset(parts(text))
-    ),
+    "pipeline.search.vocabulary.weight_of": lambda text: weight_of(text, text[1:]),
+    "pipeline.search.vocabulary.may_be_mistyped": lambda text: may_be_mistyped(text, text[1:]),
+    "pipeline.search.vocabulary.is_mistyped": lambda text: is_mistyped(text[:24], text),
     "pipeline.search.evidence.set_evidence": set_evidence_of,
     "pipeline.search.signals.set_signals": set_signals_of,
     "pipeline.adapters.model_rules.fill.fill": lambda text: fill(
