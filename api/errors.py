@@ -7,17 +7,17 @@ client reads another one of them. A 400 repeats the text in `{"details": {"messa
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any
 
 import structlog
-from fastapi import Request, Response
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from api.http.nearest_route import no_such_route, wrong_method
+from api.refusals import Handler, Refusals
 from pipeline.domain.errors import (
     Conflict,
     Forbidden,
@@ -149,8 +149,7 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
     return respond(500, f"Internal error. Quote request id {request_id}.", Connection="close")
 
 
-Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
-HANDLERS: dict[int | type[Exception], Handler] = {
+_HANDLERS: dict[type[Exception], Handler] = {
     Unauthorized: unauthorized,
     ProjectGone: unauthorized,
     InvalidInput: invalid,
@@ -165,6 +164,10 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     StatementRefused: ledger_down,
     LedgerUnavailable: ledger_down,
     Exception: unexpected,
+}
+_refusals = Refusals()
+HANDLERS: dict[int | type[Exception], Handler] = {
+    error: _refusals.logged(handler) for error, handler in _HANDLERS.items()
 }
 
 

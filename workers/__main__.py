@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ def main() -> None:
     telemetry.configure_logs(configured.log_level, process=arguments.name)
     # Celery warns about pickled messages if the user is root; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
+    # Celery writes its own line about a shutdown there; ours is `worker_stopping`.
+    vars(sys)["__stdout__"] = None
     app = make_app(configured)
     runtime = Runtime(configured, arguments.name)
     publisher = CeleryDispatcher(app)

@@ -278,6 +278,8 @@ class Runtime:
 
         Runs of the curator and summaries are cancelled at once: another worker continues them.
         """
+        # Logged in the loop: a signal handler may interrupt another line.
+        self._loop.call_later(0, partial(log.info, "worker_stopping", stop_s=seconds))
         self._loop.call_later(0, self._stop_runs)
         self._loop.call_later(seconds, self._leases.let_go)
 

@@ -62,6 +62,7 @@ async def granted(
     grant = await api.keys.grant(key.strip(), address)
     if grant is None:
         raise Unauthorized(f"This API key is not valid. {HOW}")
+    request.state.project_id = str(grant.project.id)
     if allowance := api.keys.allowance(grant):
         request.state.headers = allowance.headers()
         allowance.require()
