@@ -40,6 +40,7 @@ class Refusals:
         return handle
 
     def _write(self, request: Request, answer: Response, error: Exception) -> None:
+        """Write the line, or count it as left out."""
         second = float(int(self._clock()))
         if second != self._since:
             self._since, self._lines = second, 0

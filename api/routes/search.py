@@ -56,8 +56,8 @@ def whole(response: dict[str, Any]) -> dict[str, Any]:
 
 def results(response: dict[str, Any]) -> list[dict[str, Any]]:
     """The results of a response alone."""
-    found: list[dict[str, Any]] = response["results"]
-    return found
+    rows: list[dict[str, Any]] = response["results"]
+    return rows
 
 
 async def _search(

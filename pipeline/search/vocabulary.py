@@ -33,7 +33,7 @@ MISTYPED, SHORTEST_MISTYPED, LONG_MISTYPED = 0.8, 5, 8
 # Most errors in a word, and letters of a word that is compared letter by letter.
 MOST_ERRORS, LONGEST_MISTYPED = 2, 24
 # Most words that a word is compared with letter by letter, and that all words of a question are;
-# and most words that are looked at for that. A question takes half a second at most.
+# and most words that are tried for that. A question takes half a second at most.
 MOST_MISTYPED, MOST_MISTYPED_IN_ALL, MOST_LOOKED_AT = 200, 400, 400_000
 # Most words of a vocabulary that contain a word, or begin like it, that are compared with it.
 MOST_ALIKE = 2_000
@@ -70,8 +70,8 @@ class Vocabulary:
 
         If there are none, those that it may be a typing error of.
         """
-        found = self._alike(term)
-        weights = {other: weight for other in found if (weight := weight_of(term, other))}
+        alike = self._alike(term)
+        weights = {other: weight for other in alike if (weight := weight_of(term, other))}
         weights.pop(term, None)
         if term in self._texts:
             weights[term] = 1.0
@@ -84,14 +84,14 @@ class Vocabulary:
         if not term.isascii():
             return set(self._with(term)) if len(term) == 1 else set()
         part = _part(term)
-        found = set(self._with(part)) if len(part) >= PART else set()
+        alike = set(self._with(part)) if len(part) >= PART else set()
         if len(term) >= SAME_START:
-            found.update(self._with("\n" + term[:SAME_START]))
+            alike.update(self._with("\n" + term[:SAME_START]))
         if len(term) >= COMPOUND:
             starts = range(len(term) - PART + 1)
             parts = (term[a:b] for a in starts for b in range(a + PART, len(term) + 1))
-            found.update(part for part in parts if part in self._texts)
-        return found
+            alike.update(part for part in parts if part in self._texts)
+        return alike
 
     def _with(self, part: str) -> Iterator[str]:
         """The first words with this part; a line break before it stands for their beginning."""
@@ -114,9 +114,9 @@ class Vocabulary:
             self._by_first = defaultdict(list)
             for word in self._texts:
                 self._by_first[word[:1]].append(word)
-        looked_at = self._by_first.get(term[0], [])[: self._looks]
-        self._looks -= len(looked_at)
-        near = sorted(other for other in looked_at if may_be_mistyped(term, other))
+        tried = self._by_first.get(term[0], [])[: self._looks]
+        self._looks -= len(tried)
+        near = sorted(other for other in tried if may_be_mistyped(term, other))
         near = near[: min(MOST_MISTYPED, self._comparisons)]
         self._comparisons -= len(near)
         return [other for other in near if is_mistyped(term, other)]

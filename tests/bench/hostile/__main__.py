@@ -1,4 +1,4 @@
-"""What one hostile tenant costs the others: `python -m tests.bench.hostile [NAME …]`.
+"""The cost of one hostile tenant to the others: `python -m tests.bench.hostile [NAME …]`.
 
     --model rules|hosted     local/rules, or the suite's hosted-style stand-in
     --url URL --key KEY      a running stack and its operator key, instead of one of its own
@@ -115,9 +115,9 @@ class Row:
 
     @property
     def faults(self) -> list[str]:
-        found = [kind for kind, limit_s in LIMITS_S.items() if self.slowest[kind] > limit_s]
-        found += [f"{self.failed} failed"] if self.failed else []
-        return found + ([] if self.attack.expects & self.statuses.keys() else ["no effect"])
+        faults = [kind for kind, limit_s in LIMITS_S.items() if self.slowest[kind] > limit_s]
+        faults += [f"{self.failed} failed"] if self.failed else []
+        return faults + ([] if self.attack.expects & self.statuses.keys() else ["no effect"])
 
     def __str__(self) -> str:
         statuses = " ".join(f"{count}x{status}" for status, count in sorted(self.statuses.items()))

@@ -31,7 +31,7 @@ class Control:
         self._turns = count()
 
     async def run(self) -> None:
-        """Ask for ever."""
+        """Send requests until the process is ended."""
         await self._add()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._repeat("healthz", self._healthz, HEALTH_EVERY_S))

@@ -297,9 +297,9 @@ async def waits(tenant: Tenant) -> Statuses:
     answer = await tenant.add("waits", ["I like waiting."])
     await tenant.ended([answer["event_id"]])
     body = search("waits", "waiting", after_event=answer["event_id"], wait=10)
-    held = tenant.send("POST", SEARCH, body, times=200, at_once=200)
+    waiting = tenant.send("POST", SEARCH, body, times=200, at_once=200)
     polls = tenant.send("GET", f"/v1/event/{answer['event_id']}/?wait=5", times=200, at_once=80)
-    return sum(await asyncio.gather(held, polls), Statuses())
+    return sum(await asyncio.gather(waiting, polls), Statuses())
 
 
 @attack("mcp", "MCP calls with large answers")

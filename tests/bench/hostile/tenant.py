@@ -62,7 +62,7 @@ class Tenant:
     async def send_all(
         self, requests: Iterable[tuple[str, str, bytes | None]], *, at_once: int = 4
     ) -> Statuses:
-        """Send requests, so many at once, without parsing the answers."""
+        """Send requests, `at_once` at a time, without parsing the answers."""
         statuses: Statuses = Counter()
         left = iter(requests)
 

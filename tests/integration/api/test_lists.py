@@ -53,13 +53,13 @@ async def test_a_large_answer_is_the_same_as_a_small_one(
     await verbatim(
         service, "In \u00c5lesund \u2028 \U0001f600", metadata={"a": 1.5, "b": [None, True]}
     )
-    asked = {"query": "Where?", "filters": MAYA, "threshold": 0.0}
+    question = {"query": "Where?", "filters": MAYA, "threshold": 0.0}
 
     async def answers() -> list[bytes]:
         paths = ("/v1/memories/?user_id=maya", "/v1/events/", "/v1/memories/events/")
         read = [await service.client.get(path) for path in paths]
         read += [await service.client.post(LIST, json={"filters": MAYA})]
-        read += [await service.client.post(SEARCH, json=asked)]
+        read += [await service.client.post(SEARCH, json=question)]
         return [answer.content for answer in read]
 
     small = await answers()
