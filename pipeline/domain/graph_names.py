@@ -44,14 +44,32 @@ def is_proper(name: str) -> bool:
 
 
 def roles_of(stated: Sequence[Relation], fact: Fact, types: GraphTypes) -> dict[str, str]:
-    """The roles that a fact gives persons, by plain name."""
+    """The roles that a fact gives persons beside its speaker, by plain name.
+
+    A role beside another person tells no namesakes apart: Vera is Pavel's sister and Ana's wife.
+    """
     roles: dict[str, str] = {}
+    of_speaker: dict[str, str] = {}
+    of_others = set()
     for relation in stated:
         for end in (relation.source, relation.destination):
             if not is_self(end.name) and (role := role_of(fact.text, end.name)):
                 roles.setdefault(plain_name(end.name), role)
         name, exchanged = canonical(relation.relation, types.relations)
-        person = relation.source if exchanged else relation.destination
-        if (role := role_in(name)) and not is_self(person.name):
-            roles.setdefault(plain_name(person.name), role)
-    return roles
+        ends = (relation.destination, relation.source) if exchanged else (
+            relation.source, relation.destination,
+        )  # fmt: skip
+        owner, person = ends
+        if (role := role_in(name)) is None or is_self(person.name):
+            continue
+        if _is_speaker(owner.name, fact):
+            of_speaker.setdefault(plain_name(person.name), role)
+        else:
+            of_others.add(plain_name(person.name))
+    in_words = {name: role for name, role in roles.items() if name not in of_others}
+    return of_speaker | in_words
+
+
+def _is_speaker(name: str, fact: Fact) -> bool:
+    """Tell if a name is that of the fact's speaker."""
+    return is_self(name) or plain_name(name) == plain_name(fact.speaker or "")

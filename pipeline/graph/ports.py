@@ -18,7 +18,8 @@ class WalkRequest:
 
     They start at the entities of these lanes with one of the plain `names` or the `ids`. A path has
     up to `hops` relations; the `fan` newest relations of an entity are followed; at most `most`
-    paths are returned.
+    paths are returned. `hub`: number of relations of one name that are followed back from an entity
+    on the way; None: as many as others. An index may follow more.
     """
 
     project_id: ProjectId
@@ -29,6 +30,7 @@ class WalkRequest:
     names: Sequence[str] = ()
     ids: Sequence[UUID] = ()
     times: GraphTimes = NOW
+    hub: int | None = None
 
 
 class GraphIndex(Protocol):

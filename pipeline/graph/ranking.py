@@ -20,6 +20,8 @@ from pipeline.text.terms import asked, terms
 K, B = 1.2, 0.3
 # Weight of a relation that the first result states; the others count less by their rank.
 STATED = 0.5
+# Factor of a path's share for each relation after the first: on long ways everything is related.
+LONGER = 0.5
 
 
 def ranked(
@@ -46,7 +48,7 @@ def shares(walk: Walk) -> dict[UUID, float]:
     """The share of the query that the best path with a relation of each memory accounts for, 0..1.
 
     A word counts by its rarity among the paths; so a word that no path has counts most, and paths
-    that have only the name at which they start account for little.
+    that have only the name at which they start account for little. Longer paths account for less.
     """
     paths = _shortest(walk.paths)
     texts = [Counter(_words(path)) for path in paths]
@@ -55,6 +57,7 @@ def shares(walk: Walk) -> dict[UUID, float]:
     best: dict[UUID, float] = {}
     for path, text in zip(paths, texts, strict=True):
         share = sum(weight for word, weight in rarity.items() if word in text) / (whole or 1.0)
+        share *= LONGER ** len(path.via)
         for relation in (*path.via, path.relation):
             if share and relation.memory_id:
                 best[relation.memory_id] = max(share, best.get(relation.memory_id, 0.0))

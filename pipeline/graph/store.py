@@ -50,7 +50,9 @@ OFFERED, COMPARED = 50, 2_000
 # Maximum number of nodes with similar names.
 MOST_SIMILAR = 200
 # Maximum number of relations on a path, of those followed from one node, and of paths.
-HOPS, FAN, MOST_PATHS, MOST_AROUND = 3, 30, 300, 2_000
+HOPS, FAN, MOST_PATHS, MOST_AROUND = 3, 30, 600, 2_000
+# Maximum number of relations of one name that a search follows back from an entity on the way.
+HUB = 4
 # Lanes that a walk looks at whole, the newest ones. Of further lanes, those with an entity that the
 # query names: among the MOST_NAMED ones of the project with that name that were mentioned last.
 MOST_LANES, MOST_NAMED = 1_000, 2_000
@@ -160,9 +162,19 @@ class Graph:
         scopes, incomplete = await self._lanes(project_id, pinned, names)
         if not scopes:
             return Walk(query)
-        request = WalkRequest(project_id, scopes, hops, FAN, MOST_PATHS, names, times=times)
+        request = WalkRequest(
+            project_id, scopes, hops, FAN, MOST_PATHS, names, times=times, hub=HUB
+        )
         paths = await self._paths(project_id, await self._index.walk(request))
         return Walk(query, scopes, paths, times, incomplete)
+
+    async def terms_of(
+        self, project_id: ProjectId, memory_ids: Sequence[UUID]
+    ) -> dict[UUID, frozenset[str]]:
+        """The words of memories of the project that state relations, by their ids."""
+        values = {"project_id": project_id, "ids": list(memory_ids)[:MOST_PATHS]}
+        rows = await self._direct.rows(statement("terms_of_memories"), values)
+        return {row.id: frozenset(row.terms) for row in rows}
 
     async def near(
         self,

@@ -27,6 +27,7 @@ class LedgerWalks:
             "ids": list(request.ids),
             "hops": request.hops,
             "fan": request.fan,
+            "hub": request.hub or request.fan,
             "most": request.most,
             "as_of": request.times.as_of,
             "valid_at": request.times.valid_at,

@@ -49,6 +49,7 @@ class Signals(NamedTuple):
     date: float = 0.0
     recency: float = 0.0
     graph: float = 0.0
+    chain: float = 0.0
     calibrated: float | None = None
 
 

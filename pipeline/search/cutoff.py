@@ -1,6 +1,7 @@
 """Cutoff: the ranked candidates that are returned: near enough, or with a word of the query.
 
-    near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query
+    near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query,
+                 or with `lenient` on a chain of the graph that the query describes
     strict   =   of these, those with enough evidence (see pipeline/search/evidence)
     first    =   the first top_k of the rest
     best     =   of these, with `lenient`, those that answer, or if that is not sure, those with a
@@ -69,6 +70,7 @@ class Cutoff:
             score = candidate.score
             if (
                 candidate.unembedded
+                or (self.lenient and score.signals.chain > 0)
                 or score.semantic >= threshold
                 or (by_words and score.lexical > 0)
             ):
@@ -103,8 +105,9 @@ def supported(results: Sequence[Candidate], signs: Signs = SIGNS) -> list[Candid
     than its answer.
 
     A result stays in any case if it dates from the time that the query names, has half of what the
-    best path of the graph accounts for, or is a part of a conversation, because the turns around it
-    may answer: a turn, or a message as it was said in a session with several speakers.
+    best path of the graph accounts for, is on a chain that the query describes, or is a part of a
+    conversation, because the turns around it may answer: a turn, or a message as it was said in a
+    session with several speakers.
     """
     best = _best_of_topics(results)
     if best and max(best) < NOTHING:
@@ -114,6 +117,7 @@ def supported(results: Sequence[Candidate], signs: Signs = SIGNS) -> list[Candid
     least_of_path = signs.words * max(
         (result.score.signals.graph for result in results), default=0.0
     )
+    best_chain = _best_chain(results)
 
     def is_supported(rank: int, result: Candidate) -> bool:
         score = result.score
@@ -121,6 +125,7 @@ def supported(results: Sequence[Candidate], signs: Signs = SIGNS) -> list[Candid
             result.unembedded
             or score.signals.date > 0
             or score.signals.graph >= least_of_path > 0
+            or _on_chain(score, best_chain)
             or _in_conversation(result)
             or _answers(score, best)
             or (not sure and score.lexical >= least > 0)
@@ -146,13 +151,26 @@ def answering(candidates: Sequence[Candidate]) -> list[Candidate]:
 
     Without evidence, the query asks about nothing in particular: all are returned.
     """
-    best = _best_of_topics(candidates)
+    best, best_chain = _best_of_topics(candidates), _best_chain(candidates)
     return [
         candidate
         for candidate in candidates
-        if (candidate.score.evidence is None or _answers(candidate.score, best))
+        if (
+            candidate.score.evidence is None
+            or _answers(candidate.score, best)
+            or _on_chain(candidate.score, best_chain)
+        )
         and not candidate.score.excluded
     ]
+
+
+def _best_chain(candidates: Sequence[Candidate]) -> float:
+    return max((candidate.score.signals.chain for candidate in candidates), default=0.0)
+
+
+def _on_chain(score: Score, best: float) -> bool:
+    """Tell if a memory is on the best chain that the query describes, or one nearly as good."""
+    return score.signals.chain >= OF_THE_BEST * best > 0
 
 
 def _best_of_topics(candidates: Sequence[Candidate]) -> list[float]:

@@ -1,7 +1,7 @@
 """Fusion: signals become one score. Pure functions, the same for every store.
 
     base    =   DENSE · semantic + LEXICAL · lexical + SPEAKER · speaker + DATE · date
-              + RECENCY · recency + GRAPH · graph
+              + RECENCY · recency + GRAPH · graph + CHAIN · chain
     beside  =   BEFORE · best base of the turn before, twice for a question
               + AFTER · best base of the turn after + FURTHER · those of the turns beside these two
     fused   =   substance · base + beside
@@ -55,8 +55,8 @@ def _rank(candidate: Candidate) -> tuple[float, tuple[object, int]]:
 def _base(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
     """The weighted sum of each candidate's own signals."""
     dense, lexical = weights.dense, weights.lexical
-    others = (weights.speaker, weights.date, weights.recency, weights.graph)
-    speaker, date, recency, graph = others
+    others = (weights.speaker, weights.date, weights.recency, weights.graph, weights.chain)
+    speaker, date, recency, graph, chain = others
     return [
         dense * signals[0]
         + lexical * signals[1]
@@ -64,6 +64,7 @@ def _base(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
         + date * signals[3]
         + recency * signals[4]
         + graph * signals[5]
+        + chain * signals[6]
         for signals in [candidate.signals for candidate in candidates]
     ]
 

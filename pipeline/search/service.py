@@ -32,6 +32,8 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector
 from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.events.store import Standing
+from pipeline.graph.chains import Near, chains, unknown_phrases
+from pipeline.graph.meanings import by_embedder, by_facts
 from pipeline.graph.ranking import shares
 from pipeline.graph.views import GraphPath, GraphTimes, Walk
 from pipeline.ledger.failures import LedgerUnavailable
@@ -341,14 +343,32 @@ def _ranks_left_out(first: Sequence[Candidate], best: Sequence[Candidate]) -> li
 
 
 async def _walk(
-    project_id: ProjectId, query: Query, ledger: SearchStores, *, related: bool
-) -> Walk | None:
-    """Follow the relations of the query's names, if the scopes have any; None: no answer."""
+    project_id: ProjectId, query: Query, stores: DenseStores, *, related: bool
+) -> tuple[Walk | None, Mapping[UUID, float]]:
+    """Follow the relations of the query's names, if the scopes have any; None: no answer.
+
+    Also the scores of the memories on the chains that the query describes.
+    """
     if not related:
-        return Walk(query.whole_text)
+        return Walk(query.whole_text), {}
     times = GraphTimes(query.snapshot.as_of, query.snapshot.valid_at)
     ids, text = pinned(query.filter), query.whole_text
-    return await _in_time(ledger.graph.walk(project_id, ids, text, times=times))
+    walk = await _in_time(stores.ledger.graph.walk(project_id, ids, text, times=times))
+    if walk is None or not query.weights.chain:
+        return walk, {}
+    return walk, chains(walk, await _meanings(project_id, query, walk, stores))
+
+
+async def _meanings(project_id: ProjectId, query: Query, walk: Walk, stores: DenseStores) -> Near:
+    """The relations that words of the query mean although they are none of their names."""
+    near: Near = {}
+    if words := [word for phrase in unknown_phrases(walk) for word in phrase]:
+        stating = {path.relation.memory_id for path in walk.paths if path.relation.memory_id}
+        reading = stores.ledger.graph.terms_of(project_id, list(stating))
+        near = by_facts(walk, words, await _in_time(reading) or {})
+    if query.has_known_meaning and (phrases := unknown_phrases(walk, near)):
+        near = {**near, **await by_embedder(walk, phrases, stores.embedder)}
+    return near
 
 
 async def _relations(
@@ -397,10 +417,10 @@ async def _ranked(
         stale=stale,
     )
     limit = max(WIDEN * query.top_k, AT_LEAST)
-    words, dense, walk = await asyncio.gather(
+    words, dense, (walk, on_chains) = await asyncio.gather(
         _by_words(where, query, stores.ledger, limit=limit),
         nearest(dense_query, stores, limit=limit),
-        _walk(project_id, query, stores.ledger, related=related),
+        _walk(project_id, query, stores, related=related),
     )
     if words.degraded and dense.degraded:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True)
@@ -425,6 +445,7 @@ async def _ranked(
             scale=query.scale,
             now=now,
             on_paths=on_paths,
+            on_chains=on_chains,
         )
         ranked = fuse(candidates, query.weights, can_earn)
         _measure(ranked, query, embedded, dense)

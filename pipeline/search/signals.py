@@ -36,6 +36,7 @@ def set_signals(
     scale: Scale,
     now: datetime | None,
     on_paths: Mapping[UUID, float] = NO_PATHS,
+    on_chains: Mapping[UUID, float] = NO_PATHS,
 ) -> set[str]:
     """Set each candidate's signals. Returns the terms that an answer can have.
 
@@ -45,7 +46,7 @@ def set_signals(
     `words` and `cosines` are the results of the two channels. A candidate without a cosine, but
     with an embedding, is compared with `vector` here. `now`: time of the query, None if no term
     depends on it. `on_paths`: by a memory's id, the share of the query that the best path with one
-    of its relations accounts for.
+    of its relations accounts for; `on_chains`: the score of the best chain (pipeline/graph/chains).
     """
     text = turns[0]
     cosines = _compared(candidates, cosines, vector)
@@ -63,6 +64,7 @@ def set_signals(
             dates.closeness(times, candidate.at) if times else 0.0,
             _recency(candidate.at, now) if now else 0.0,
             0.0 if candidate.key.is_turn else on_paths.get(candidate.key.id, 0.0),
+            0.0 if candidate.key.is_turn else on_chains.get(candidate.key.id, 0.0),
             0.0 if cosine is None else on_scale,
         )
     can_earn = {
@@ -72,6 +74,7 @@ def set_signals(
         "date": now is not None and names_time(text),
         "recency": now is not None,
         "graph": bool(on_paths),
+        "chain": bool(on_chains),
     }
     return {term for term, can in can_earn.items() if can}
 

@@ -104,6 +104,11 @@ def says(text: str, name: str) -> bool:
     return not parts.isdisjoint(names_in(text))
 
 
+def words_in(text: str) -> list[str]:
+    """The words of a text as names are compared, at most MOST_READ: "Maya's" gives maya."""
+    return _tokens(text)[:MOST_READ]
+
+
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(fold(_POSSESSIVE.sub(" ", text)))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.text import terms
@@ -102,6 +103,11 @@ def content_words(question: str) -> list[ContentWord]:
                 of_word, ContentWord(text, of_word, question.lstrip("¿ ").startswith(text))
             )
     return list(words.values())[:MOST_WORDS]
+
+
+def is_asking(of_word: Iterable[str]) -> bool:
+    """Tell if a word with these terms only says what is asked, not about what."""
+    return _ASKING_TERMS.issuperset(of_word)
 
 
 def is_latin(text: str) -> bool:

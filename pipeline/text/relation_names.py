@@ -187,7 +187,8 @@ def canonical(name: str, own: Iterable[str] = ()) -> Canonical:
 
 # Words of questions and facts about a relation, besides its synonyms.
 _MATTER = {
-    "works_at": "job company employer work firm arbeit stelle trabajo empleo empresa 工作 公司",
+    "works_at": "job company employer work firm arbeit arbeitgeber firma stelle trabajo empleo "
+    "empresa 工作 公司",
     "works_as": "job profession work beruf arbeit trabajo 工作 职业",
     "lives_in": "home live city town place where moved wohnt stadt vive ciudad 住 城市 哪里",
     "located_in": "city town place where country stadt land wo ciudad dónde 城市 哪里",
@@ -202,12 +203,23 @@ _MATTER = {
 }
 
 
+_PLACE_WORDS = frozenset(
+    ["in", "at", "from", "near", "location", "place", "city", "wohnt", "sitz", "en"]
+)
+
+
 @lru_cache(maxsize=1_000)
 def words_about(relation: str) -> frozenset[str]:
     """The terms of a relation: of its name, of its synonyms, and of its matter."""
     synonyms = [word for word, known in _CANONICAL.items() if known.name == relation]
     text = " ".join((relation, *synonyms)).replace("_", " ")
-    return frozenset(terms(f"{text} {_MATTER.get(relation, '')}"))
+    roles = " ".join(word for word, role in _ROLE_WORDS.items() if role == role_in(relation))
+    return frozenset(terms(f"{text} {_MATTER.get(relation, '')} {roles}"))
+
+
+def leads_to_place(relation: str) -> bool:
+    """True if "where" may ask for the relation: lives_in, works_at, is_from."""
+    return relation.rsplit("_", 1)[-1] in _PLACE_WORDS
 
 
 def attribute_of(relation: str) -> str | None:
@@ -300,7 +312,7 @@ _ROLE_WORDS = {
         "friend": "freund freundin amigo amiga 朋友",
         "colleague": "coworker kollege kollegin colega compañero compañera 同事",
         "boss": "chef chefin jefe jefa 老板 上司",
-        "neighbour": "neighbor nachbar nachbarin vecino vecina 邻居",
+        "neighbour": "neighbor nachbar nachbarn nachbarin vecino vecina 邻居",
         "doctor": "arzt ärztin médico médica 医生",
         "teacher": "lehrer lehrerin profesor profesora maestro maestra 老师",
     }.items()

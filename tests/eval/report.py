@@ -119,6 +119,7 @@ PRINTED = {
         "Corrections that take, and careless changes that do not",
         "python -m tests.eval.corrections",
     ),
+    "paths": ("Questions of two and three hops", "python -m tests.eval.paths"),
     "candidates": ("Candidates", "python -m tests.eval.candidates"),
     "precision": (
         "Precision of filter_memories and of the default cut",

@@ -1,6 +1,8 @@
 -- Paths of relations that start at nodes with one of these names or ids, nearest first: at most
 -- `hops` relations long, through at most `fan` relations of each node, the newest ones, and at most
--- `most` paths. No path visits a node twice. Merged nodes are one node.
+-- `most` paths. No path visits a node twice. Merged nodes are one node. Of a node on the way, at
+-- most `hub` relations of one name are followed back to their sources: a path into a city does not
+-- lead on to all who live there.
 WITH RECURSIVE start AS MATERIALIZED (
     SELECT DISTINCT coalesce(e.root_id, e.id) AS node FROM entities e
     WHERE e.lane_id = ANY (CAST(:lanes AS uuid[]))
@@ -22,9 +24,15 @@ WITH RECURSIVE start AS MATERIALIZED (
               WHERE r.source_id = member.id AND {at_times.sql}
               ORDER BY r.valid_from DESC, r.id LIMIT CAST(:fan AS integer))
             UNION ALL
-            (SELECT r.id, r.source_id, r.valid_from FROM relations r
-              WHERE r.destination_id = member.id AND {at_times.sql}
-              ORDER BY r.valid_from DESC, r.id LIMIT CAST(:fan AS integer))
+            (SELECT back.id, back.source_id, back.valid_from FROM (
+                SELECT newest.*, row_number() OVER (
+                           PARTITION BY newest.relation ORDER BY newest.valid_from DESC, newest.id
+                       ) AS place
+                FROM (SELECT r.id, r.source_id, r.valid_from, r.relation FROM relations r
+                      WHERE r.destination_id = member.id AND {at_times.sql}
+                      ORDER BY r.valid_from DESC, r.id LIMIT CAST(:fan AS integer)) newest
+              ) back
+              WHERE walk.hops = 0 OR back.place <= CAST(:hub AS integer))
         ) near JOIN entities far ON far.id = near.far_id
         WHERE coalesce(far.root_id, far.id) <> ALL (walk.visited)
         ORDER BY near.valid_from DESC, near.id

@@ -463,3 +463,15 @@ def test_a_similar_name_is_a_node_merged_into_the_other():
 def test_look_alikes_are_not_compared(name: str, other: str, kind: str, may: bool):
     stored = node(other, "organization" if kind == "food" else kind)
     assert may_be_same(name, stored, kind) is may
+
+
+def test_roles_beside_different_people_are_one_person():
+    stored: list[Node] = []
+    for text, edge in (
+        ("Vera is the sister of Pavel.", ("Pavel", "has_sister", "Vera")),
+        ("Ana is married to Vera.", ("Ana", "married_to", "Vera")),
+        ("Liam reports to Vera.", ("Liam", "reports_to", "Vera")),
+    ):
+        plan = planned([said(text)], [(0, edge)], (stored, []))
+        stored = [*{each.id: each for each in (*stored, *plan.nodes)}.values()]
+    assert [each.name for each in stored].count("Vera") == 1

@@ -19,7 +19,7 @@ from tests.unit.search.candidates import candidate, key
 
 SHARE = st.floats(0, 1)
 WEIGHT = st.floats(0, 2)
-TERMS = ("semantic", "lexical", "speaker", "date", "recency", "graph")
+TERMS = ("semantic", "lexical", "speaker", "date", "recency", "graph", "chain")
 ALL = Weights(recency=0.2, graph=0.1)
 Pairs = Mapping[int, tuple[Signals, Place | None]]
 
@@ -46,7 +46,8 @@ def scores(pairs: Pairs, weights: Weights) -> dict[PassageKey, Score]:
 
 
 def test_a_score_is_the_documented_sum() -> None:
-    weights = Weights(0.5, 0.5, speaker=0, date=0, before=0.2, after=0.1, session=0.6, graph=0)
+    own = {"speaker": 0, "date": 0, "graph": 0, "chain": 0}
+    weights = Weights(0.5, 0.5, before=0.2, after=0.1, session=0.6, **own)
     first = candidate(1, Signals(semantic=0.8), Place(1, "s"))
     second = candidate(2, Signals(lexical=0.5), Place(2, "s", before=1))
     fuse([first, second], weights)
