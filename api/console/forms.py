@@ -34,6 +34,11 @@ class Fields:
         """All values of the field that are not blank."""
         return [value.strip() for value in self.values.get(name, ()) if value.strip()]
 
+    def require(self, name: str) -> None:
+        """Check that a box is ticked that confirms the form. Errors: InvalidInput."""
+        if not self.flag(name):
+            raise InvalidInput("Tick the box that confirms this; nothing was changed.")
+
     def flag(self, name: str) -> bool:
         """True if the box of this name is ticked."""
         return bool(self.text(name))

@@ -34,17 +34,38 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """An entry of the navigation. `key`: with `g`, its keyboard shortcut."""
+    """An entry of the navigation.
+
+    `key`: with `g`, its keyboard shortcut. `admin`: requires an admin key.
+    """
 
     label: str
     path: str
     key: str
+    admin: bool = False
 
 
 MENU: Mapping[str, Sequence[MenuEntry]] = {
     "Watch": (
         MenuEntry("Live", "/live", "l"),
         MenuEntry("Events", "/events", "e"),
+        MenuEntry("Failures", "/failures", "f"),
+        MenuEntry("Costs", "/costs", "c"),
+        MenuEntry("Health", "/health", "h"),
+    ),
+    "Memory": (
+        MenuEntry("Memories", "/memories", "m"),
+        MenuEntry("Search", "/search", "s"),
+        MenuEntry("Graph", "/graph", "r"),
+        MenuEntry("Inbox", "/inbox", "i"),
+        MenuEntry("Playground", "/playground", "p"),
+    ),
+    "Control": (
+        MenuEntry("Replays", "/replays", "y"),
+        MenuEntry("Webhooks", "/webhooks", "w"),
+        MenuEntry("Verify", "/verify", "v", admin=True),
+        MenuEntry("Erasures", "/erasures", "x"),
+        MenuEntry("Admin", "/admin", "a", admin=True),
     ),
 }
 
@@ -84,6 +105,30 @@ def back(request: Request, path: str, *, done: str | None = None, **query: str) 
 DONE = {
     "signed-out": "You have signed out.",
     "cancelled": "The event is cancelled; no further model call is made.",
+    "edited": "The text is changed; the old one is in the history.",
+    "pinned": "No model changes this memory now.",
+    "unpinned": "Models may change this memory again.",
+    "restored": "The version is restored.",
+    "deleted": "The memory is deleted; its history stays.",
+    "rated": "The rating is stored.",
+    "decided": "The decision is carried out.",
+    "resolved": "The conflict is resolved.",
+    "started": "It has started.",
+    "ended": "The run has ended.",
+    "renamed": "The entity is changed.",
+    "merged": "The entities are merged.",
+    "split": "The merge is taken back.",
+    "entity-deleted": "The entity is deleted.",
+    "all-retried": "The events are queued again, at the end of their lanes.",
+    "webhook-deleted": "The webhook is deleted.",
+    "due": "The delivery is sent again.",
+    "saved": "Saved.",
+    "removed": "The member is removed.",
+    "revoked": "The key is revoked; other API processes may accept it for five more seconds.",
+    "erased": "Erased: none of it can be read any more. Vectors follow within seconds.",
+    "switched": "The memories of the replay are in force.",
+    "discarded": "The replay is discarded.",
+    "accepted": "Accepted. This page follows the event until it ends.",
     "retried": "The event is queued again, at the end of its lane.",
     "dry-run": "This is a dry run: its receipt shows what would be stored.",
     "undone": "The changes of the event are undone.",

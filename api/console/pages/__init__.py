@@ -4,10 +4,27 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from api.console.assets import serve
-from api.console.pages import events, live, signin
+from api.console.pages import (
+    admin,
+    costs,
+    events,
+    failures,
+    graph,
+    inbox,
+    live,
+    memories,
+    playground,
+    proofs,
+    replays,
+    search,
+    signin,
+)
 from pipeline.settings import Settings
 
-FEATURES = (signin, live, events)
+FEATURES = (
+    *(signin, live, events, memories, search, inbox, graph, failures, costs, replays),
+    *(proofs, admin, playground),
+)
 
 
 def add_to(app: FastAPI, settings: Settings) -> None:

@@ -78,4 +78,48 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// The graph: a click opens an entity, or the event that a relation comes from.
+function drawGraph(box) {
+  const data = JSON.parse(box.dataset.graph);
+  const range = document.getElementById("validity");
+  const label = document.getElementById("valid");
+  const times = data.links.flatMap((link) => [link.from, link.to]).filter((at) => at !== null);
+  const [first, last] = [Math.min(...times), Math.max(...times, Date.now() / 1000)];
+  let at = null;
+  const holds = (link) => at === null || ((link.from === null || link.from <= at) && (link.to === null || link.to > at));
+  const ink = style("--ink"), accent = style("--accent"), line = style("--dim");
+  const graph = new ForceGraph(box)
+    .width(box.clientWidth).height(box.clientHeight).graphData(data)
+    .nodeRelSize(4).nodeColor(() => accent).linkColor(() => line)
+    .linkVisibility(holds).linkDirectionalArrowLength(4).linkDirectionalArrowRelPos(1)
+    .linkCanvasObjectMode(() => "after")
+    .linkCanvasObject((link, canvas, scale) => {
+      if (scale < 1.2 || !link.source.x) return;
+      write(canvas, link.name, (link.source.x + link.target.x) / 2, (link.source.y + link.target.y) / 2, 9 / scale, line);
+    })
+    .nodeCanvasObjectMode(() => "after")
+    .nodeCanvasObject((node, canvas, scale) => write(canvas, node.name, node.x, node.y + 8 / scale + 3, 11 / scale, ink))
+    .nodeLabel(() => "").linkLabel(() => "")
+    .onNodeClick((node) => { location.href = box.dataset.entity + node.id; })
+    .onLinkClick((link) => { location.href = box.dataset.event + link.event; })
+    .cooldownTime(matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 4000);
+  graph.onEngineStop(() => graph.zoomToFit(0, 40));
+  range.addEventListener("input", () => {
+    at = range.value === range.max ? null : first + ((last - first) * range.value) / range.max;
+    label.textContent = at === null ? "any time" : new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ");
+    graph.linkVisibility(holds);
+  });
+}
+
+function write(canvas, text, x, y, size, color) {
+  canvas.font = `${size}px system-ui, sans-serif`;
+  canvas.textAlign = "center";
+  canvas.textBaseline = "middle";
+  canvas.fillStyle = color;
+  canvas.fillText(text.slice(0, 40), x, y);
+}
+
+const box = document.getElementById("graph");
+if (box && window.ForceGraph) drawGraph(box);
+
 drawAll();

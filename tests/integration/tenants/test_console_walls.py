@@ -39,6 +39,13 @@ class PageCase:
 
 
 EVENT = "/console/events/{event_id}"
+MEMORY = "/console/memories/{memory_id}"
+NODE = "/console/graph/{node_id}"
+REPLAY = "/console/replays/{replay_id}"
+WEBHOOK = "/console/webhooks/{webhook_id}"
+SUGGESTION = "/console/inbox/suggestions/{suggestion_id}/{action}"
+RECEIVER = {"url": "https://hooks.example.org/", "name": "door", "event_types": "memory_add"}
+SURE = {"sure": "1"}
 CASES: dict[tuple[str, str], list[PageCase]] = {
     ("GET", "/console"): [PageCase(None)],
     ("GET", "/console/"): [PageCase(None)],
@@ -59,13 +66,83 @@ CASES: dict[tuple[str, str], list[PageCase]] = {
         PageCase(WRITE, {"dry_run": "1"}),
     ],
     ("POST", EVENT + "/undo"): [PageCase(WRITE), PageCase(WRITE, {"confirmed": "1"})],
+    ("GET", "/console/memories"): [
+        PageCase(READ),
+        PageCase(READ, {"user_id": "maya"}),
+        PageCase(READ, {"user_id": "maya", "as_of": "2100-01-01"}),
+        PageCase(READ, {"valid_at": "2100-01-01", "show_superseded": "true"}),
+    ],
+    ("GET", MEMORY): [PageCase(READ), PageCase(READ, {"as_of": "2100-01-01"})],
+    ("POST", MEMORY + "/edit"): [PageCase(WRITE, {"text": "Mine now."})],
+    ("POST", MEMORY + "/pin"): [PageCase(WRITE, {"pinned": "1"})],
+    ("POST", MEMORY + "/restore"): [PageCase(WRITE, {"version": "1"})],
+    ("POST", MEMORY + "/delete"): [PageCase(WRITE)],
+    ("POST", MEMORY + "/feedback"): [PageCase(WRITE, {"feedback": "POSITIVE"})],
+    ("GET", "/console/search"): [
+        PageCase(READ),
+        PageCase(READ, {"q": "Lima", "user_id": "maya"}),
+        PageCase(READ, {"q": "Lima", "other": "home", "user_id": "maya", "turns": "1"}),
+        PageCase(READ, {"q": "Lima", "user_id": "maya", "why": "{memory_id}"}),
+    ],
+    ("GET", "/console/inbox"): [
+        PageCase(READ, {"kind": kind, "state": state})
+        for kind in ("suggestions", "conflicts", "curator")
+        for state in ("OPEN", "")
+    ],
+    ("POST", "/console/inbox/decide"): [
+        PageCase(WRITE, {"action": action, "ids": "{suggestion_id}"})
+        for action in ("accept", "reject", "dismiss")
+    ],
+    ("POST", SUGGESTION): [PageCase(WRITE)],
+    ("POST", "/console/inbox/conflicts/{conflict_id}"): [PageCase(WRITE, {"keep": "both"})],
+    ("POST", "/console/inbox/curator"): [PageCase(WRITE, {"agent_id": "mine"})],
+    ("POST", "/console/inbox/curator/{curator_run_id}/cancel"): [PageCase(WRITE)],
+    ("GET", "/console/graph"): [
+        PageCase(READ),
+        PageCase(READ, {"user_id": "maya"}),
+        PageCase(READ, {"user_id": "maya", "entity": "me", "as_of": "2100-01-01"}),
+    ],
+    ("GET", NODE): [PageCase(READ)],
+    ("POST", NODE + "/rename"): [PageCase(WRITE, {"name": "mine"})],
+    ("POST", NODE + "/merge"): [PageCase(WRITE, {"into": "{node_id}"})],
+    ("POST", NODE + "/split"): [PageCase(WRITE)],
+    ("POST", NODE + "/delete"): [PageCase(WRITE, SURE)],
+    ("GET", "/console/failures"): [PageCase(READ)],
+    ("POST", "/console/failures/retry"): [PageCase(WRITE, {"code": "CANCELLED"})],
+    ("GET", "/console/webhooks"): [PageCase(READ)],
+    ("POST", "/console/webhooks"): [PageCase(WRITE, RECEIVER)],
+    ("GET", WEBHOOK): [PageCase(READ)],
+    ("POST", WEBHOOK + "/active"): [PageCase(WRITE, {"on": "1"})],
+    ("POST", WEBHOOK + "/delete"): [PageCase(WRITE, SURE)],
+    ("POST", WEBHOOK + "/deliveries/{delivery_id}"): [PageCase(WRITE)],
+    ("GET", "/console/costs"): [PageCase(READ), PageCase(READ, {"user_id": "maya"})],
+    ("GET", "/console/health"): [PageCase(READ)],
+    ("GET", "/console/replays"): [PageCase(READ)],
+    ("POST", "/console/replays"): [PageCase(WRITE, {"agent_id": "mine"})],
+    ("GET", REPLAY): [PageCase(READ)],
+    ("POST", REPLAY + "/switch"): [PageCase(WRITE, {"force": "1"})],
+    ("POST", REPLAY + "/discard"): [PageCase(WRITE)],
+    ("GET", "/console/verify"): [PageCase(ADMIN), PageCase(ADMIN, {"check": "1"})],
+    ("GET", "/console/erasures"): [PageCase(READ)],
+    ("POST", "/console/erasures"): [PageCase(WRITE, SURE | {"agent_id": "mine"})],
+    ("GET", "/console/erasures/{event_id}"): [PageCase(READ)],
+    ("GET", "/console/admin"): [PageCase(ADMIN)],
+    ("POST", "/console/admin/keys"): [PageCase(ADMIN, {"name": "door", "scope": "read"})],
+    ("POST", "/console/admin/keys/{key_id}/revoke"): [PageCase(ADMIN)],
+    ("POST", "/console/admin/members"): [
+        PageCase(ADMIN, {"email": "me@example.org", "role": "READER"})
+    ],
+    ("POST", "/console/admin/members/remove"): [PageCase(ADMIN, {"email": "none@example.org"})],
+    ("POST", "/console/admin/projects"): [PageCase(ADMIN, {"name": "mine"})],
+    ("GET", "/console/playground"): [PageCase(READ)],
+    ("POST", "/console/playground"): [PageCase(WRITE, {"conversation": "I moved to Lima."})],
 }
 EACH = pytest.mark.parametrize(
     ("method", "path", "case"),
     [(*route, case) for route, cases in CASES.items() for case in cases],
     ids=[f"{m} {p} {n}" for (m, p), cases in CASES.items() for n, _ in enumerate(cases, 1)],
 )
-UNUSED = {"name": "console.css", "token": "none"}
+UNUSED = {"name": "console.css", "token": "none", "action": "reject"}
 
 
 @dataclass
@@ -145,7 +222,7 @@ async def test_no_page_shows_or_changes_anothers_data(
         made_up = {name: str(uuid4()) for name in named}
         unknown = await siege.send(browser, method, path, case, replace(theirs, **made_up))
         assert answer.status_code == unknown.status_code
-        if re.search(r"{(?!name|token)", path):
+        if re.search(r"{(?!name|token|action)", path):
             assert answer.status_code == 404
     await siege.holds()
 

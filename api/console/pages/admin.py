@@ -1,0 +1,136 @@
+"""Admin: projects, keys and members, and the health and settings of the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, SecretStr
+
+from api.auth.tenant import Administration
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import Administering, ConsoleSession, Viewing
+from api.dependencies import Given
+from api.routes import keys as key_routes
+from api.routes import organizations as routes
+from api.schemas.tenants import KeyRequest, MemberRequest, ProjectRequest
+from pipeline.domain.tenants import Access
+from pipeline.settings import Settings
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+
+def _admin(session: ConsoleSession) -> Administration:
+    return Administration(session.grant, session.project)
+
+
+@router.get("/admin")
+async def admin(request: Request, api: Given, session: Viewing) -> Response:
+    """The organization's projects, and keys and members of this project."""
+    session.grant.require(Access.ADMIN)
+    rights = _admin(session)
+    return show(
+        request,
+        "admin.html",
+        projects=await routes.list_projects(api, rights),
+        keys=(await key_routes.list_keys(api, rights))["results"],
+        members=(await routes.list_members(api, rights))["members"],
+    )
+
+
+@router.post("/admin/keys")
+async def make_key(request: Request, api: Given, session: Administering, fields: Form) -> Response:
+    """Create a key; this page alone shows it."""
+    wanted = checked(
+        KeyRequest,
+        name=fields.text("name"),
+        scope=fields.text("scope"),
+        member=fields.optional("member"),
+        expires_at=fields.optional("expires_at"),
+    )
+    made = await key_routes.make_key(wanted, api, _admin(session))
+    return show(
+        request, "secret.html", title="Key created", secret=made["key"], after="/admin",
+        about="Only its hash is stored: copy it now.",
+    )  # fmt: skip
+
+
+@router.post("/admin/keys/{key_id}/revoke")
+async def revoke(key_id: str, request: Request, api: Given, session: Administering) -> Response:
+    """Revoke a key, and with it the sessions it has opened."""
+    await key_routes.revoke_key(key_id, api, _admin(session))
+    return back(request, "/admin", done="revoked")
+
+
+@router.post("/admin/members")
+async def add_member(
+    request: Request, api: Given, session: Administering, fields: Form
+) -> Response:
+    """Make a person a member of the project."""
+    wanted = checked(MemberRequest, email=fields.text("email"), role=fields.text("role"))
+    await routes.add_member(wanted, api, _admin(session))
+    return back(request, "/admin", done="saved")
+
+
+@router.post("/admin/members/remove")
+async def remove_member(
+    request: Request, api: Given, session: Administering, fields: Form
+) -> Response:
+    """Remove a person from the project, with their keys."""
+    await routes.remove_member(api, _admin(session), fields.text("email").lower())
+    return back(request, "/admin", done="removed")
+
+
+@router.post("/admin/projects")
+async def create_project(
+    request: Request, api: Given, session: Administering, fields: Form
+) -> Response:
+    """Create a project in the organization."""
+    session.grant.require_organization()
+    wanted = checked(ProjectRequest, name=fields.text("name"))
+    await routes.create_project(wanted, api, _admin(session))
+    return back(request, "/admin", done="saved")
+
+
+@router.get("/health")
+async def health(request: Request, api: Given, session: Viewing) -> Response:
+    """The state of each part; the settings in force for an admin of the server."""
+    ledger = api.stores.ledger
+    organization = await ledger.projects.organization(session.project.organization_id)
+    allowed = organization.operator and session.grant.administers_organization
+    return show(
+        request,
+        "health.html",
+        parts=await api.health(),
+        cooling=await ledger.circuits.cooling(session.project.id),
+        settings=_in_force(api.settings) if allowed else None,
+    )
+
+
+def _in_force(settings: Settings) -> list[dict[str, Any]]:
+    """The settings by name, with their source. Secrets are not shown."""
+    defaults = type(settings).model_fields
+    rows = []
+    for name in defaults:
+        value = getattr(settings, name)
+        source = "environment" if name in settings.model_fields_set else "default"
+        rows.append({"name": f"MEMLANE_{name.upper()}", "value": _plain(value), "source": source})
+    return rows
+
+
+def _plain(value: object) -> str:
+    """The value of a setting as text, without secrets."""
+    match value:
+        case None:
+            return "–"
+        case SecretStr():
+            return "set"
+        case BaseModel():
+            parts = ((name, _plain(part)) for name, part in value if part not in (None, ()))
+            return ", ".join(f"{name} {part}" for name, part in parts)
+        case tuple() | list() | frozenset():
+            return ", ".join(map(_plain, value)) or "–"
+        case _:
+            return str(value)

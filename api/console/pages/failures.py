@@ -1,0 +1,120 @@
+"""Failures: failed events by code, retried one by one or all of a code; webhooks and deliveries."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+
+from api.console.cursors import PAGE
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import Changing, Viewing
+from api.dependencies import Given
+from api.http.ids import uuid
+from api.routes import events as event_routes
+from api.routes import webhooks as routes
+from api.schemas import ReplayManyRequest
+from api.schemas import webhooks as webhook_schemas
+from api.views import events as event_views
+from pipeline.domain.events import FailureCode, Status
+from pipeline.domain.filters import EventFilter
+from pipeline.webhooks.service import EVENT_TYPES
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+NEWEST = 15
+
+
+@router.get("/failures")
+async def failures(request: Request, api: Given, session: Viewing) -> Response:
+    """Number of failed events by code, and the newest ones."""
+    events, counts = api.stores.ledger.events, {}
+    for code in FailureCode:
+        ended = Status.CANCELLED if code is FailureCode.CANCELLED else Status.FAILED
+        wanted = EventFilter(statuses=(ended,), code=code)
+        _, count = await events.page(session.project.id, wanted, limit=1, offset=0)
+        if count:
+            counts[code] = count
+    failed = EventFilter(statuses=(Status.FAILED,))
+    newest, _ = await events.page(session.project.id, failed, limit=NEWEST, offset=0)
+    return show(
+        request, "failures.html", counts=counts, newest=[event_views.event(row) for row in newest]
+    )
+
+
+@router.post("/failures/retry")
+async def retry(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+    """Retry the failed events of a code, oldest first, up to 1,000."""
+    wanted = checked(ReplayManyRequest, code=fields.text("code"))
+    await event_routes.replay_many(wanted, api, session.project)
+    return back(request, "/failures", done="all-retried")
+
+
+@router.get("/webhooks")
+async def webhooks(request: Request, api: Given, session: Viewing) -> Response:
+    """The project's webhooks."""
+    project = session.project
+    rows = await routes.of_project(str(project.id), api, project, session.grant)
+    return show(request, "webhooks.html", webhooks=rows, kinds=EVENT_TYPES)
+
+
+@router.post("/webhooks")
+async def create(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+    """Create a webhook; this page alone shows its secret."""
+    wanted = checked(
+        webhook_schemas.CreateRequest,
+        name=fields.text("name"),
+        url=fields.text("url"),
+        event_types=fields.all("event_types"),
+    )
+    made = await routes.create(str(session.project.id), wanted, api, session.project)
+    return show(
+        request, "secret.html", title="Webhook created", secret=made["secret"], after="/webhooks",
+        about="This secret signs the deliveries, as Standard Webhooks defines.",
+    )  # fmt: skip
+
+
+@router.get("/webhooks/{webhook_id}")
+async def deliveries(
+    webhook_id: str, request: Request, api: Given, session: Viewing, page: str = "1"
+) -> Response:
+    """The deliveries of a webhook in the last week."""
+    identity, project = uuid("webhook_id", webhook_id), session.project
+    rows = await routes.of_project(str(project.id), api, project, session.grant)
+    number = int(page) if page.isascii() and page.isdecimal() and 0 < int(page) < 10_000 else 1
+    log = await routes.log(identity, api, project, request, None, number, PAGE)
+    [webhook] = [row for row in rows if row["webhook_id"] == str(identity)]
+    older = {"page": str(number + 1)} if log["next"] else None
+    return show(request, "deliveries.html", webhook=webhook, deliveries=log["results"], older=older)
+
+
+@router.post("/webhooks/{webhook_id}/active")
+async def switch(
+    webhook_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Turn a webhook on or off."""
+    change = checked(webhook_schemas.ChangeRequest, is_active=fields.flag("on"))
+    await routes.change(uuid("webhook_id", webhook_id), change, api, session.project)
+    return back(request, f"/webhooks/{webhook_id}", done="saved")
+
+
+@router.post("/webhooks/{webhook_id}/delete")
+async def remove(
+    webhook_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Delete a webhook with its deliveries."""
+    fields.require("sure")
+    await routes.remove(uuid("webhook_id", webhook_id), api, session.project)
+    return back(request, "/webhooks", done="webhook-deleted")
+
+
+@router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}")
+async def redeliver(
+    webhook_id: str, delivery_id: str, request: Request, api: Given, session: Changing
+) -> Response:
+    """Send a delivery again."""
+    identity: UUID = uuid("delivery_id", delivery_id)
+    await routes.redeliver(uuid("webhook_id", webhook_id), identity, api, session.project)
+    return back(request, f"/webhooks/{webhook_id}", done="due")

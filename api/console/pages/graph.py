@@ -1,0 +1,130 @@
+"""Graph: entities and relations at a time, with rename, merge, split and delete."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import POLICY, back, show
+from api.console.session import Changing, Viewing
+from api.dependencies import Given
+from api.http.ids import EntityIds, uuid
+from api.http.paging import Page
+from api.routes import graph as routes
+from api.schemas.graph import MergeRequest, RenameRequest
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+# Hashes of the styles that force-graph adds to the page: the policy allows no others.
+STYLES = (
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' "
+    "'sha256-jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=' "
+    "'sha256-9xjtvxMT1ApHlgn9ohbh2FNfvK5Tqtzy94BjfXBeMSY='"
+)
+# Relations on one page.
+SHOWN = 500
+
+
+@router.get("/graph")
+async def graph(
+    request: Request,
+    api: Given,
+    session: Viewing,
+    ids: EntityIds,
+    entity: str = "",
+    hops: str = "1",
+    as_of: str = "",
+    valid_at: str = "",
+) -> Response:
+    """The relations of these ids, or those around an entity."""
+    rows: list[dict[str, Any]] = []
+    incomplete, count = False, 0
+    if ids:
+        answer = await routes.neighbourhood(
+            api,
+            session.project,
+            request,
+            Page(1, SHOWN),
+            ids,
+            entity=entity or None,
+            entity_id=None,
+            hops=int(hops) if hops in ("1", "2", "3") else 1,
+            as_of=as_of or None,
+            valid_at=valid_at or None,
+        )
+        rows, count, incomplete = answer["results"], answer["count"], answer["incomplete"]
+    page = show(
+        request, "graph.html", relations=rows, count=count, incomplete=incomplete,
+        picture=_picture(rows), asked=bool(ids),
+    )  # fmt: skip
+    page.headers["Content-Security-Policy"] = POLICY.replace("style-src", f"style-src {STYLES}")
+    return page
+
+
+@router.get("/graph/{node_id}")
+async def entity(node_id: str, request: Request, api: Given, session: Viewing) -> Response:
+    """One entity, with those that are merged into it."""
+    row = await routes.get_entity(uuid("node_id", node_id), api, session.project)
+    return show(request, "entity.html", entity=row)
+
+
+@router.post("/graph/{node_id}/rename")
+async def rename(
+    node_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Change name or type."""
+    wanted = checked(RenameRequest, name=fields.optional("name"), type=fields.optional("type"))
+    await routes.rename_entity(uuid("node_id", node_id), wanted, api, session.project)
+    return back(request, f"/graph/{node_id}", done="renamed")
+
+
+@router.post("/graph/{node_id}/merge")
+async def merge(
+    node_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Merge into another entity of the same ids."""
+    into: UUID = uuid("into", fields.text("into"))
+    wanted = MergeRequest(into=into)
+    await routes.merge_entity(uuid("node_id", node_id), wanted, api, session.project)
+    return back(request, f"/graph/{into}", done="merged")
+
+
+@router.post("/graph/{node_id}/split")
+async def split(node_id: str, request: Request, api: Given, session: Changing) -> Response:
+    """Reverse a merge."""
+    await routes.split_entity(uuid("node_id", node_id), api, session.project)
+    return back(request, f"/graph/{node_id}", done="split")
+
+
+@router.post("/graph/{node_id}/delete")
+async def delete(
+    node_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Delete an entity with its relations."""
+    fields.require("sure")
+    await routes.delete_entity(uuid("node_id", node_id), api, session.project)
+    return back(request, "/graph", done="entity-deleted")
+
+
+def _picture(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Nodes and links for the drawing."""
+    nodes: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        nodes[row["source_id"]] = {"id": row["source_id"], "name": row["source"]}
+        nodes[row["target_id"]] = {"id": row["target_id"], "name": row["target"]}
+    links = [
+        {
+            "source": row["source_id"],
+            "target": row["target_id"],
+            "name": row["relationship"],
+            "from": row["valid_from"].timestamp() if row["valid_from"] else None,
+            "to": row["valid_to"].timestamp() if row["valid_to"] else None,
+            "event": row["event_id"],
+        }
+        for row in rows
+    ]
+    return {"nodes": list(nodes.values()), "links": links}

@@ -1,0 +1,125 @@
+"""Inbox: suggestions, open conflicts and runs of the curator, for a person to decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import Changing, Viewing
+from api.dependencies import Given
+from api.http.paging import Page
+from api.routes import conflicts as conflict_routes
+from api.routes import curator as curator_routes
+from api.routes import suggestions as routes
+from api.schemas.conflicts import ConflictResolveRequest
+from api.schemas.curator import CuratorRunRequest
+from api.schemas.suggestions import AcceptRequest, DecideRequest
+from api.views import conflicts as conflict_views
+from api.views import curator as curator_views
+from api.views import suggestions as suggestion_views
+from pipeline.domain.conflicts import ConflictState
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.filters import ENTITY_IDS
+from pipeline.domain.suggestions import SuggestionState
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+SHOWN, RUNS = 25, 20
+
+
+@router.get("/inbox")
+async def inbox(
+    request: Request, api: Given, session: Viewing, kind: str = "suggestions", state: str = "OPEN"
+) -> Response:
+    """Suggestions, conflicts, or runs of the curator, newest first."""
+    ledger, project = api.stores.ledger, session.project
+    rows: list[dict[str, Any]]
+    page = Page(_number(request), SHOWN)
+    window = {"limit": page.limit, "offset": page.offset}
+    match kind:
+        case "conflicts":
+            wanted = _state(ConflictState, state)
+            conflicts, count = await ledger.conflicts.page(project.id, state=wanted, **window)
+            rows = [conflict_views.conflict(row) for row in conflicts]
+        case "curator":
+            runs, count = await ledger.curator.page(project.id, **window)
+            rows = [curator_views.run(row) for row in runs]
+        case _:
+            chosen = _state(SuggestionState, state)
+            stored, count = await ledger.suggestions.page(
+                project.id, state=chosen, kind=None, **window
+            )
+            rows = [suggestion_views.suggestion(row) for row in stored]
+    older = {"page": str(page.number + 1)} if page.offset + len(rows) < count else None
+    return show(request, "inbox.html", kind=kind, state=state, rows=rows, count=count, older=older)
+
+
+@router.post("/inbox/decide")
+async def decide_many(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+    """Decide on all ticked suggestions."""
+    decision = checked(DecideRequest, action=fields.text("action"), ids=fields.all("ids"))
+    result = await routes.decide(decision, api, session.project, session.grant)
+    failed = [row for row in result["results"] if row["error"]]
+    if failed:
+        return show(request, "decided.html", result=result)
+    return back(request, "/inbox", done="decided")
+
+
+@router.post("/inbox/suggestions/{suggestion_id}/{action}")
+async def decide(
+    suggestion_id: str, action: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Accept, reject or dismiss a suggestion; an acceptance may have another text."""
+    project, grant = session.project, session.grant
+    match action:
+        case "accept":
+            accepted = checked(AcceptRequest, text=fields.optional("text"))
+            await routes.accept(suggestion_id, api, project, grant, accepted)
+        case "reject":
+            await routes.reject(suggestion_id, api, project, grant)
+        case "dismiss":
+            await routes.dismiss(suggestion_id, api, project, grant)
+        case _:
+            raise InvalidInput("A suggestion is accepted, rejected or dismissed.")
+    return back(request, "/inbox", done="decided")
+
+
+@router.post("/inbox/conflicts/{conflict_id}")
+async def resolve(
+    conflict_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Resolve a conflict: keep one memory or both, or replace them by a text."""
+    text, keep = fields.optional("text"), fields.optional("keep")
+    wanted = checked(ConflictResolveRequest, keep=None if text else keep, text=text)
+    await conflict_routes.resolve(conflict_id, wanted, api, session.project)
+    return back(request, "/inbox", done="resolved", kind="conflicts")
+
+
+@router.post("/inbox/curator")
+async def start(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+    """Start a run of the curator over the memories of these ids."""
+    ids = {name: fields.optional(name) for name in ENTITY_IDS}
+    await curator_routes.start(checked(CuratorRunRequest, **ids), api, session.project)
+    return back(request, "/inbox", done="started", kind="curator")
+
+
+@router.post("/inbox/curator/{curator_run_id}/cancel")
+async def cancel(curator_run_id: str, request: Request, api: Given, session: Changing) -> Response:
+    """End an open run; its suggestions stay."""
+    await curator_routes.cancel(curator_run_id, api, session.project)
+    return back(request, "/inbox", done="ended", kind="curator")
+
+
+def _number(request: Request) -> int:
+    """The page of the query string; 1 for anything that is no page."""
+    text = request.query_params.get("page", "1")
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
+
+
+def _state(states: Any, state: str) -> Any:
+    """The state to show; None for all."""
+    return states(state) if state in list(states) else None

@@ -1,0 +1,153 @@
+"""Memories: list with filters, one memory with its history at any time, and changes by people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from api.console.cursors import PAGE, At, PageCursor
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import Changing, Viewing
+from api.dependencies import Api, Given
+from api.http.ids import EntityIds, uuid
+from api.routes import memories as routes
+from api.routes import versions as version_routes
+from api.schemas import FeedbackRequest, ListRequest, SnapshotQuery, UpdateRequest
+from api.schemas.versions import RestoreRequest
+from api.views import memories as memory_views
+from pipeline.domain.errors import NotFound
+from pipeline.domain.memories import Memory
+from pipeline.tenants.projects import Project
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+# Fields of the list's filter besides ids and dates.
+OPTIONS = ("keywords", "categories", "as_of", "valid_at", "show_expired", "show_superseded")
+
+
+@router.get("/memories")
+async def list_memories(
+    request: Request, api: Given, session: Viewing, ids: EntityIds, cursor: At
+) -> Response:
+    """The memories that match the filters, newest first."""
+    rows = await _page(request, api, session.project, ids, cursor)
+    return show(
+        request,
+        "memories.html",
+        memories=[memory_views.memory(row) for row in rows],
+        older=cursor.after([row.created_at for row in rows if row.created_at]),
+        categories=await api.stores.ledger.memories.categories(session.project.id),
+    )
+
+
+@router.get("/memories/{memory_id}")
+async def memory(
+    memory_id: str, request: Request, api: Given, session: Viewing, snapshot: SnapshotQuery
+) -> Response:
+    """One memory, now or at a time on either clock, with its history and sources."""
+    ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
+    entries = await ledger.histories.of(session.project.id, identity)
+    if not entries:
+        raise NotFound("Memory not found!")
+    try:
+        if snapshot.is_current:
+            row = await ledger.memories.get(session.project.id, identity)
+        else:
+            row = await ledger.versions.get(session.project.id, identity, snapshot)
+    except NotFound:  # deleted, or not yet known at that time: the history still shows it
+        row = None
+    return show(
+        request,
+        "memory.html",
+        memory=None if row is None else memory_views.memory(row),
+        memory_id=memory_id,
+        history=[memory_views.history(entry) for entry in entries],
+        current=snapshot.is_current,
+    )
+
+
+@router.post("/memories/{memory_id}/edit")
+async def edit(
+    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Change the text."""
+    change = checked(UpdateRequest, text=fields.text("text"))
+    await routes.update(memory_id, change, api, session.project, session.grant)
+    return back(request, f"/memories/{memory_id}", done="edited")
+
+
+@router.post("/memories/{memory_id}/pin")
+async def pin(
+    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Pin or unpin: no model changes a pinned memory."""
+    pinned = fields.flag("pinned")
+    change = checked(UpdateRequest, pinned=pinned)
+    await routes.update(memory_id, change, api, session.project, session.grant)
+    return back(request, f"/memories/{memory_id}", done="pinned" if pinned else "unpinned")
+
+
+@router.post("/memories/{memory_id}/restore")
+async def restore(
+    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Give the memory the state of one of its versions."""
+    wanted = checked(RestoreRequest, version=fields.text("version"))
+    await version_routes.restore(memory_id, wanted, api, session.project, session.grant)
+    return back(request, f"/memories/{memory_id}", done="restored")
+
+
+@router.post("/memories/{memory_id}/delete")
+async def delete(memory_id: str, request: Request, api: Given, session: Changing) -> Response:
+    """Delete the memory; its history stays, and it can be restored."""
+    await routes.delete(memory_id, api, session.project, session.grant)
+    return back(request, f"/memories/{memory_id}", done="deleted")
+
+
+@router.post("/memories/{memory_id}/feedback")
+async def feedback(
+    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Rate the memory."""
+    rating = checked(
+        FeedbackRequest,
+        memory_id=uuid("memory_id", memory_id),
+        feedback=fields.optional("feedback"),
+        feedback_reason=fields.optional("reason"),
+    )
+    await routes.feedback(rating, api, session.project)
+    return back(request, f"/memories/{memory_id}", done="rated")
+
+
+async def _page(
+    request: Request, api: Api, project: Project, ids: dict[str, str], cursor: PageCursor
+) -> Sequence[Memory]:
+    """A page of memories that match the query string. Without ids: those of all owners."""
+    query = request.query_params
+    parts: list[dict[str, Any]] = [ids] if ids else [{"OR": routes.ALL_IDS}]
+    if cursor.before is not None:
+        parts.append({"created_at": {"lte": cursor.before.isoformat()}})
+    wanted = checked(
+        ListRequest,
+        filters={"AND": parts},
+        **{name: query.get(name) or None for name in OPTIONS},
+        start_date=query.get("start_date") or None,
+        end_date=query.get("end_date") or None,
+    )
+    snapshot, ledger = wanted.snapshot(), api.stores.ledger
+    read = ledger.memories.page
+    if not snapshot.is_current:
+        read = partial(ledger.versions.page, snapshot=snapshot)
+    rows, _ = await read(
+        project.id,
+        wanted.tree(),
+        expired=wanted.show_expired,
+        older=wanted.show_superseded,
+        limit=PAGE,
+        offset=cursor.skip,
+    )
+    return rows

@@ -1,0 +1,69 @@
+"""Replays of a scope: start one, follow it, read its differences, switch to it or discard it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import Changing, Viewing
+from api.dependencies import Given
+from api.routes import replays as routes
+from api.schemas.replays import BeginRequest, SwitchRequest
+from api.views import replays as replay_views
+from pipeline.domain.filters import ENTITY_IDS
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+SHOWN = 50
+
+
+@router.get("/replays")
+async def list_replays(request: Request, api: Given, session: Viewing) -> Response:
+    """The newest replays, and the form that starts one."""
+    shadows = api.stores.ledger.shadows
+    rows, _ = await shadows.page(session.project.id, limit=SHOWN, offset=0)
+    models = sorted({api.settings.llm.model, *api.settings.replay_models})
+    return show(
+        request,
+        "replays.html",
+        replays=[replay_views.replay(row) for row in rows],
+        models=models,
+        embedder=api.settings.embedder.model,
+    )
+
+
+@router.post("/replays")
+async def begin(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+    """Start a replay."""
+    names = (*ENTITY_IDS, "custom_instructions", "llm_model", "embedder_model", "answers")
+    wanted = checked(BeginRequest, **{name: fields.optional(name) for name in names})
+    begun = await routes.begin(wanted, api, session.project)
+    return back(request, f"/replays/{begun['id']}", done="started")
+
+
+@router.get("/replays/{replay_id}")
+async def replay(replay_id: str, request: Request, api: Given, session: Viewing) -> Response:
+    """One replay, with the changes that a switch would make once it is ready."""
+    row = await routes.get(replay_id, api, session.project)
+    ready = row["status"] == "READY"
+    diff = await routes.diff(replay_id, api, session.project) if ready else None
+    return show(request, "replay.html", replay=row, changes=diff)
+
+
+@router.post("/replays/{replay_id}/switch")
+async def switch(
+    replay_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Replace the memories of the scope by those of the replay."""
+    wanted = SwitchRequest(force=fields.flag("force"))
+    await routes.switch(replay_id, api, session.project, wanted)
+    return back(request, f"/replays/{replay_id}", done="switched")
+
+
+@router.post("/replays/{replay_id}/discard")
+async def discard(replay_id: str, request: Request, api: Given, session: Changing) -> Response:
+    """Delete the replay; nothing else changes."""
+    await routes.discard(replay_id, api, session.project)
+    return back(request, "/replays", done="discarded")

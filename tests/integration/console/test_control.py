@@ -1,0 +1,106 @@
+"""The pages Failures, Webhooks, Costs, Health, Replays, Verify, Erasures, Admin and Playground."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.api_service import Service
+from tests.support.console_client import Browser, browsing, text_of
+
+
+async def test_failed_events_are_retried_by_code(service: Service, browser: Browser) -> None:
+    event_id = await service.engine.add("I live in Berlin.")
+    await browser.send(f"/console/events/{event_id}/cancel")
+    page = await browser.get("/console/failures")
+    assert "CANCELLED" in page.text
+    retried = await browser.send("/console/failures/retry", code="CANCELLED")
+    assert retried.status_code == 303
+    await service.engine.drain()
+    assert "No event has failed" in await browser.shown("/console/failures")
+    assert len(await service.listed()) == 1
+
+
+async def test_a_webhook_is_made_turned_off_and_deleted(browser: Browser) -> None:
+    fields = {"name": "door", "url": "https://hooks.example.org/x", "event_types": "memory_add"}
+    made = await browser.send("/console/webhooks", **fields)
+    assert "whsec_" in made.text
+    page = await browser.get("/console/webhooks")
+    match = re.search(r"/console/webhooks/[\w-]{36}", page.text)
+    assert match
+    path = match[0]
+    assert "No delivery" in await browser.shown(path)
+    assert "whsec_" not in page.text
+    assert (await browser.send(f"{path}/active")).status_code == 303
+    assert "Turn on" in await browser.shown(path)
+    assert (await browser.send(f"{path}/delete", sure="1")).status_code == 303
+    assert "No webhook" in await browser.shown("/console/webhooks")
+
+
+async def test_costs_health_and_verify_are_shown(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    assert "no budget" in await browser.shown("/console/costs", start_date="2020-01-01")
+    health = await browser.shown("/console/health")
+    assert "ledger" in health
+    assert "MEMLANE_DATABASE_URL" not in health  # not the operator's organization
+    assert "no tamper evidence" in await browser.shown("/console/verify", check="1")
+
+
+async def test_a_replay_is_compared_and_discarded(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    begun = await browser.send("/console/replays", user_id="maya", answers="recorded")
+    assert begun.status_code == 303, text_of(begun)
+    await service.engine.drain()
+    path = begun.headers["location"].partition("?")[0]
+    assert "1 memories stay as they are" in await browser.shown(path)
+    assert (await browser.send(f"{path}/discard")).status_code == 303
+    assert (await browser.get(path)).status_code == 404
+
+
+async def test_a_user_is_erased_and_the_receipt_shown(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    unsure = await browser.send("/console/erasures", user_id="maya")
+    assert unsure.status_code == 400
+    assert len(await service.listed()) == 1
+    erased = await browser.send("/console/erasures", user_id="maya", sure="1")
+    receipt = await browser.shown(erased.headers["location"])
+    assert "memories" in receipt
+    assert await service.listed() == []
+    event_id = erased.headers["location"].partition("?")[0].rpartition("/")[2]
+    again = await browser.get("/console/erasures", receipt=event_id)
+    assert again.headers["location"].endswith(event_id)
+
+
+async def test_keys_are_made_shown_once_and_revoked(service: Service, browser: Browser) -> None:
+    made = await browser.send("/console/admin/keys", name="desk", scope="read")
+    match = re.search(r"ml_[\w-]{43}", made.text)
+    assert match
+    key = match[0]
+    page = await browser.get("/console/admin")
+    assert key not in page.text
+    assert "desk" in page.text
+    async with browsing(service.app, key) as reader:
+        assert (await reader.get("/console/admin")).status_code == 403
+        row = page.text.partition("desk")[2]
+        revoke = re.search(r"/console/admin/keys/[\w-]{36}/revoke", row)
+        assert revoke
+        assert (await browser.send(revoke[0])).status_code == 303
+        assert (await reader.get("/console/live")).status_code == 303
+
+
+async def test_members_and_projects_are_added(browser: Browser) -> None:
+    member = {"email": "noor@example.org", "role": "READER"}
+    assert (await browser.send("/console/admin/members", **member)).status_code == 303
+    assert (await browser.send("/console/admin/projects", name="second")).status_code == 303
+    page = await browser.shown("/console/admin")
+    assert "noor@example.org" in page
+    assert "second" in page
+    assert (await browser.send("/console/admin/members/remove", **member)).status_code == 303
+    assert "No members" in await browser.shown("/console/admin")
+
+
+async def test_the_playground_remembers_a_conversation(service: Service, browser: Browser) -> None:
+    assert "fixed rules" in await browser.shown("/console/playground")
+    sent = await browser.send("/console/playground", conversation="I live in Lima.\nassistant: Ok.")
+    assert sent.status_code == 303, text_of(sent)
+    await service.engine.drain()
+    assert "User lives in Lima" in await browser.shown(sent.headers["location"])

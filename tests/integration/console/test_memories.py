@@ -1,0 +1,138 @@
+"""The pages Memories, Memory, Search, Inbox and Graph."""
+
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+from sqlalchemy import insert
+
+from pipeline.domain.scope import Scope
+from pipeline.ledger.tables import suggestions
+from tests.support.api_service import MAYA, Service
+from tests.support.console_client import Browser, text_of
+
+
+async def test_a_memory_is_found_by_filters_and_changed_by_a_person(
+    service: Service, browser: Browser
+) -> None:
+    await service.add("I live in Berlin.")
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}"
+    assert "User lives in Berlin" in await browser.shown("/console/memories", user_id="maya")
+    assert "User lives" not in await browser.shown("/console/memories", user_id="tom")
+    assert "User lives" in await browser.shown("/console/memories", keywords="berlin")
+    for form, fields, shown in (
+        ("edit", {"text": "User lives in Potsdam"}, "User lives in Potsdam"),
+        ("pin", {"pinned": "1"}, "pinned"),
+        ("feedback", {"feedback": "NEGATIVE", "reason": "too vague"}, "rating is stored"),
+        ("restore", {"version": "1"}, "User lives in Berlin"),
+        ("delete", {}, "deleted"),
+    ):
+        answer = await browser.send(f"{path}/{form}", **fields)
+        assert answer.status_code == 303, text_of(answer)
+        assert shown in await browser.shown(answer.headers["location"])
+    assert await service.listed() == []
+    restored = await browser.send(f"{path}/restore", version="2")
+    assert "User lives in Potsdam" in await browser.shown(restored.headers["location"])
+
+
+async def test_a_memory_is_shown_as_it_was(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    before = (await service.engine.ledger.now()).isoformat()
+    await service.add("I moved to Lisbon.")
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}"
+    now = await browser.get(path)
+    assert "<del>Berlin</del>" in now.text
+    assert "Lisbon" in now.text
+    then = await browser.get(path, as_of=before)
+    assert '<p class="big"><bdi class="words">User lives in Berlin</bdi></p>' in then.text
+    early = await browser.shown(path, as_of="2000-01-01")
+    assert "There was no such memory" in early
+    assert "Berlin" in await browser.shown("/console/memories", user_id="maya", as_of=before)
+
+
+async def test_search_shows_scores_and_why_not(service: Service, browser: Browser) -> None:
+    for text in ("I live in Berlin.", "My dog is called Bruno.", "I like green tea."):
+        await service.add(text)
+    tea = next(row for row in await service.listed() if "tea" in row["memory"])
+    page = await browser.shown(
+        "/console/search", q="Where do I live?", other="dog", user_id="maya", why=tea["id"]
+    )
+    assert "User lives in Berlin" in page
+    assert "Bruno" in page
+    assert "green tea" in page
+    refused = await browser.get("/console/search", q="Where?")
+    assert refused.status_code == 400
+    assert "user, agent, app or run" in text_of(refused)
+
+
+async def suggest(service: Service, kind: str, text: str | None) -> str:
+    """A suggestion about the newest memory."""
+    memory = (await service.listed())[0]
+    project_id, suggestion_id = service.engine.project.id, uuid4()
+    scope = Scope(project_id, **MAYA)
+    target = {"memory_id": memory["id"], "version": memory["version"]}
+    values = {"kind": kind, "origin": "event", "targets": [target], "content_hash": kind.encode()}
+    words = {"fact_text": text, "proposed_text": text, "reason": "A person has edited it."}
+    owner = {"project_id": project_id, "lane_id": scope.lane_id}
+    async with service.engine.ledger.engine.begin() as connection:
+        row = insert(suggestions).values(id=suggestion_id, **values, **words, **owner)
+        await connection.execute(row)
+    return str(suggestion_id)
+
+
+async def test_a_suggestion_is_accepted_with_an_edit(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    suggestion_id = await suggest(service, "UPDATE", "User lives in Potsdam")
+    page = await browser.get("/console/inbox")
+    assert "<del>Berlin</del>" in page.text
+    path = f"/console/inbox/suggestions/{suggestion_id}"
+    answer = await browser.send(f"{path}/accept", text="User lives in Bonn")
+    assert answer.status_code == 303
+    assert [row["memory"] for row in await service.listed()] == ["User lives in Bonn"]
+    accepted = await browser.get("/console/inbox", state="ACCEPTED")
+    match = re.search(r"/console/events/([\w-]{36})", accepted.text)
+    assert match
+    undone = await browser.send(f"/console/events/{match[1]}/undo", confirmed="1")
+    assert undone.status_code == 303
+    assert [row["memory"] for row in await service.listed()] == ["User lives in Berlin"]
+
+
+async def test_suggestions_are_decided_in_bulk(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    ids = [await suggest(service, kind, None) for kind in ("DELETE", "UPDATE")]
+    answer = await browser.client.post(
+        "/console/inbox/decide", data={"csrf": browser.csrf, "action": "reject", "ids": ids}
+    )
+    assert answer.status_code == 303
+    assert "No suggestion waits" in await browser.shown("/console/inbox")
+    assert len(await service.listed()) == 1
+
+
+async def test_the_graph_is_shown_and_its_entities_changed(
+    service: Service, browser: Browser
+) -> None:
+    await service.add("My sister Ines works at Siemens.")
+    page = await browser.get("/console/graph", user_id="maya")
+    assert "Siemens" in page.text
+    entities = dict(
+        re.findall(r'/console/graph/([\w-]{36})"><bdi class="words">([^<]+)', page.text)
+    )
+    node = next(node for node, name in entities.items() if name == "Siemens")
+    path = f"/console/graph/{node}"
+    renamed = await browser.send(f"{path}/rename", name="Siemens AG")
+    assert "Siemens AG" in await browser.shown(renamed.headers["location"])
+    other = next(key for key in entities if key != node)
+    merged = await browser.send(f"{path}/merge", into=other)
+    assert merged.status_code == 303
+    assert (await browser.send(f"{path}/split")).status_code == 303
+    unsure = await browser.send(f"{path}/delete")
+    assert unsure.status_code == 400
+    assert (await browser.send(f"{path}/delete", sure="1")).status_code == 303
+    assert (await browser.get(path)).status_code == 404
+
+
+async def test_an_empty_graph_asks_for_an_id(browser: Browser) -> None:
+    assert "Give an id" in await browser.shown("/console/graph")

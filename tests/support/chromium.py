@@ -1,0 +1,114 @@
+"""Debian's Chromium, driven by Playwright: pages as a person sees them, and what they request.
+
+Playwright's own browsers cannot be downloaded everywhere, and its pytest plugin replaces session
+fixtures, so this starts the system's browser itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import Page, async_playwright
+
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+MISSING = "There is no Chromium: install it with `apt-get install chromium`."
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
+# Milliseconds to wait for an element: long, for machines that do other work too.
+PATIENCE_MS = 30_000
+
+
+@dataclass
+class Tab:
+    """A page of the browser. `faults`: errors of scripts and of the policy; requests elsewhere."""
+
+    page: Page
+    url: str
+    faults: list[str] = field(default_factory=list)
+
+    async def open(self, path: str) -> None:
+        """Open a page and wait for its content.
+
+        It does not wait for the load event, which Playwright misses with a browser of a later
+        version.
+        """
+        await self.page.goto(self.url + path, wait_until="commit")
+        await self.page.wait_for_selector("main h1")
+        await self.page.wait_for_function("document.readyState === 'complete'")
+
+    async def click(self, selector: str, then: str) -> None:
+        """Click, and wait for an element of the page that follows."""
+        await self.page.click(selector, no_wait_after=True)
+        await self.page.wait_for_selector(then)
+
+    async def sees(self, text: str) -> None:
+        """Wait until a text is visible."""
+        await self.page.get_by_text(text).first.wait_for()
+
+    async def violations(self) -> list[str]:
+        """Serious findings of axe, with the elements."""
+        results = (await Axe().run(self.page)).response
+        return [
+            f"{finding['id']}: {[node['html'][:120] for node in finding['nodes'][:3]]}"
+            for finding in results["violations"]
+            if finding["impact"] in ("serious", "critical")
+        ]
+
+    async def overflows(self) -> bool:
+        """Tell if the page is wider than the window."""
+        width = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        return bool(await self.page.evaluate(width))
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Chromium]:
+    """The browser. Without it the test is skipped, and fails in CI."""
+    path = shutil.which("chromium")
+    if path is None:
+        if os.environ.get("CI"):  # noqa: TID251  no setting of ours
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        await browser.close()
+
+
+@asynccontextmanager
+async def tab(
+    browser: Chromium, url: str, key: str | None = None, **options: Any
+) -> AsyncIterator[Tab]:
+    """A page with a session of its own, signed in with the key."""
+    context = await browser.new_context(**{"viewport": DESK} | options)
+    context.set_default_timeout(PATIENCE_MS)
+    if key:
+        form: dict[str, str | float | bool] = {"key": key}
+        answer = await context.request.post(f"{url}/console/sign-in", form=form, max_redirects=0)
+        assert answer.status == 303
+    page = await context.new_page()
+    opened = Tab(page, url)
+    own = urlsplit(url).netloc
+
+    def request(sent: Any) -> None:
+        if sent.url.startswith(("http", "ws")) and urlsplit(sent.url).netloc != own:
+            opened.faults.append(f"request to {sent.url}")
+
+    page.on("request", request)
+    page.on("pageerror", lambda error: opened.faults.append(str(error)))
+    page.on(
+        "console",
+        lambda line: opened.faults.append(line.text) if line.type == "error" else None,
+    )
+    yield opened
+    await context.close()
