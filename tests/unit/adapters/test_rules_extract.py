@@ -281,7 +281,7 @@ async def test_any_text_is_read_without_raising_and_always_the_same(text: str) -
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.datetimes())
+@given(st.datetimes(timezones=st.just(UTC)))
 async def test_any_time_of_speaking_will_do(said_at: datetime) -> None:
     line = Message(Role.USER, "I moved to Rome last week and fly to Oslo in 20 years, by Friday.")
     await RulesModel().extract(ExtractionRequest([SourcedMessage(Source(0, 0), line, said_at)]))
