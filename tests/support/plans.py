@@ -12,6 +12,8 @@ from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 Statement = tuple[str, Any]
+# Statements that PostgreSQL does not plan.
+NOT_PLANNED = ("SAVEPOINT", "RELEASE", "ROLLBACK", "SET")
 
 
 @contextmanager
@@ -51,7 +53,8 @@ async def rows_read(engine: AsyncEngine, statements: list[Statement]) -> int:
     async with engine.connect() as connection:
         driver = (await connection.get_raw_connection()).driver_connection
         assert driver is not None
-        for words, values in statements:
+        planned = (row for row in statements if not row[0].startswith(NOT_PLANNED))
+        for words, values in planned:
             given = ", ".join(map(_literal, values))
             await driver.execute("SET plan_cache_mode = force_generic_plan")
             await driver.execute(f"PREPARE explained AS {words}")

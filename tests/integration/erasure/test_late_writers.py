@@ -7,29 +7,34 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, update
+from sqlalchemy import func, insert, update
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.curator import service as curator
-from pipeline.domain.errors import NotFound, StageError
+from pipeline.domain.errors import Conflict, NotFound, StageError
 from pipeline.domain.events import AddOptions, EventType, Question
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
+from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.summaries import SummaryAfter
 from pipeline.domain.usage import Answer, Usage
 from pipeline.domain.vectors import Vector
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
+from pipeline.events import service as event_service
 from pipeline.ingest.accept import accept
+from pipeline.ledger.tables import suggestions
 from pipeline.memories import service as memory_service
 from pipeline.memories.editing import MemoryEdit
 from pipeline.models.wrapped import Ask, WrappedEmbedder, WrappedModel
+from pipeline.suggestions import service as suggestion_service
 from pipeline.summaries.service import Summarizer
+from pipeline.versions import service as versions
 from tests.support.engine import RUN_LIMITS, Engine
 from tests.support.raw_look import raw_look
 
@@ -157,6 +162,51 @@ async def edit(late: Late) -> None:
     )  # fmt: skip
 
 
+async def undo(late: Late) -> None:
+    services = late.engine.services
+    event_id = await late.engine.add("I moved to Bern.", user_id=OWNER.id)
+    await late.engine.drain()
+    await event_service.undo(
+        late.scope.project_id, event_id, force=False, ledger=late.engine.ledger,
+        embedder=late.embedder, index=services.index,
+    )  # fmt: skip
+
+
+async def restore(late: Late) -> None:
+    ledger, services = late.engine.ledger, late.engine.services
+    project_id, memory_id = late.scope.project_id, await late.memory_id()
+    change = MemoryEdit(memory_id, {"text": "It is far."})
+    await memory_service.edit(
+        project_id, [change], ledger=ledger, embedder=services.embedder, index=services.index
+    )
+    await versions.restore(
+        project_id, memory_id, 1, reason=None, ledger=ledger, embedder=late.embedder,
+        index=services.index,
+    )  # fmt: skip
+
+
+async def accept_suggestion(late: Late) -> None:
+    ledger, memory_id = late.engine.ledger, await late.memory_id()
+    suggestion_id = uuid4()
+    row = {
+        "id": suggestion_id,
+        "project_id": late.scope.project_id,
+        "lane_id": late.scope.lane_id,
+        "kind": SuggestionKind.UPDATE,
+        "origin": "curator",
+        "targets": [{"memory_id": str(memory_id), "version": 1}],
+        "proposed_text": "Zanzibar is far.",
+        "reason": "So it seems.",
+        "content_hash": b"",
+    }
+    async with ledger.engine.begin() as connection:
+        await connection.execute(insert(suggestions).values(row))
+    await suggestion_service.decide(
+        late.scope.project_id, suggestion_id, suggestion_service.Action.ACCEPT, by=uuid4(),
+        ledger=ledger, embedder=late.embedder, index=late.engine.services.index,
+    )  # fmt: skip
+
+
 async def turns(late: Late) -> None:
     ledger, index = late.engine.ledger, late.engine.services.index
     await index.of(ledger.turn_vectors).read_with(late.embedder).catch_up()
@@ -171,6 +221,9 @@ WRITERS: dict[str, tuple[str, Callable[[Late], Awaitable[None]]]] = {
     "a summary": ("summarize", summary),
     "the curator's suggestions": ("curate", curate),
     "a person's edit": ("embed", edit),
+    "an undo": ("embed", undo),
+    "a restore": ("embed", restore),
+    "an accepted suggestion": ("embed", accept_suggestion),
     "the vectors of turns": ("embed", turns),
 }
 
@@ -230,7 +283,7 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
 
 async def _written(write: Callable[[Late], Awaitable[Any]], late: Late) -> None:
     """Run the writer. An error that says that its rows are gone is as good as writing nothing."""
-    with suppress(StageError, NotFound):
+    with suppress(StageError, NotFound, Conflict):
         await write(late)
 
 
