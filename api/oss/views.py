@@ -12,7 +12,7 @@ from api.views.search import scored
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.memories.history import HistoryEntry
-from pipeline.search.service import Hit
+from pipeline.search.latest import Hit
 from pipeline.tenants.owners import Owner
 
 # Outcomes of a receipt that the open-source server reports as results of an add.

@@ -44,6 +44,8 @@ MOST_TERMS, LEAST_TERMS, MOST_PAIRS = 200_000, 100, 32
 UNKNOWN = 0.6
 # Least share of an excluded word in a text: the word itself, not another form of it.
 EXCLUDING = 0.7
+# Share of a topic's words with which a text is about that topic.
+ENOUGH_WORDS = 0.4
 # Number of the candidates nearest to the question that form the background.
 BACKGROUND = 50
 # Standard deviations above the background at which closeness begins, and at which it is full.
@@ -83,6 +85,29 @@ def set_evidence(
         close = {word.terms: MEANING * near**2 for word in words}
     else:
         close = _closeness(candidates, question, meanings)
+    in_text = _in_texts(candidates, words, vocabulary, count_unknown=count_unknown)
+    with_meaning = {
+        key: (rarity, np.maximum(share, close.get(key, share)))
+        for key, (rarity, share) in in_text.items()
+    }
+    by_topic = [_mean([with_meaning[word.terms] for word in topic]) for topic in topics.words]
+    if by_closeness and len(topics.words) > 1:
+        by_words = [_mean([in_text[word.terms] for word in topic]) for topic in topics.words]
+        by_topic = _of_one_topic(by_topic, by_words)
+    values = [value for value in by_topic if value is not None]
+    for candidate, of_topics in zip(candidates, zip(*values, strict=True), strict=values != []):
+        shares = tuple(map(float, of_topics))
+        candidate.score = candidate.score._replace(evidence=max(shares), by_topic=shares)
+
+
+def _in_texts(
+    candidates: Sequence[Candidate],
+    words: Sequence[ContentWord],
+    vocabulary: Vocabulary,
+    *,
+    count_unknown: bool,
+) -> dict[Terms, tuple[float, Array]]:
+    """Return the rarity of each word, and its share in the text of each candidate."""
     measured = {}
     for word in words:
         rarity, share = _in_text(word, vocabulary)
@@ -90,14 +115,24 @@ def set_evidence(
             share = np.maximum(share, [candidate.signals.date for candidate in candidates])
         if not share.any():
             rarity *= float(count_unknown) if word.is_name else UNKNOWN * count_unknown
-        if word.terms in close:
-            share = np.maximum(share, close[word.terms])
         measured[word.terms] = rarity, share
-    by_topic = [_mean([measured[word.terms] for word in topic]) for topic in topics.words]
-    values = [value for value in by_topic if value is not None]
-    for candidate, of_topics in zip(candidates, zip(*values, strict=True), strict=values != []):
-        shares = tuple(map(float, of_topics))
-        candidate.score = candidate.score._replace(evidence=max(shares), by_topic=shares)
+    return measured
+
+
+def _of_one_topic(
+    by_topic: Sequence[Array | None], by_words: Sequence[Array | None]
+) -> list[Array | None]:
+    """The evidence for each topic, without the closeness of texts that another topic explains.
+
+    A text is near to a question of two topics because of one of them, if its words say so.
+    """
+    most = np.max([share for share in by_words if share is not None] or [np.zeros(1)], axis=0)
+    return [
+        near
+        if near is None or share is None
+        else np.where((share == 0) & (most >= ENOUGH_WORDS), 0.0, near)
+        for near, share in zip(by_topic, by_words, strict=True)
+    ]
 
 
 def _mean(words: Sequence[tuple[float, Array]]) -> Array | None:

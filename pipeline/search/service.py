@@ -40,7 +40,7 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
 from pipeline.search.calibration import IDENTITY, Scale
-from pipeline.search.candidates import Candidate, Score
+from pipeline.search.candidates import Candidate
 from pipeline.search.concurrency import Turnstile
 from pipeline.search.conversation import blended
 from pipeline.search.cutoff import Cutoff
@@ -48,6 +48,8 @@ from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, 
 from pipeline.search.evidence import set_closeness, set_evidence
 from pipeline.search.explain import Explained, explain
 from pipeline.search.fusion import fuse
+from pipeline.search.latest import Hit, latest_first
+from pipeline.search.links import near_answers, with_links
 from pipeline.search.ports import SearchStores
 from pipeline.search.rerank import Reranking, rerank
 from pipeline.search.sessions import locate
@@ -178,15 +180,6 @@ class EmbeddedQuery:
     meanings: Mapping[tuple[str, ...], Vector]
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A result. `around`: the turns before and after it, oldest first."""
-
-    passage: Memory | Turn
-    score: Score
-    around: Sequence[Turn] = ()
-
-
 class DegradedPart(StrEnum):
     """Part of a search that did not answer: only the others were compared."""
 
@@ -308,7 +301,12 @@ async def _search(
             passages=ledger.passages,
         )
     best = cutoff.best(reranking.ranked)
-    hits = await _hits(where, best, query.around, ledger)
+    near = near_answers(query.text, best, ranked[:MEASURED]) if cutoff.lenient else []
+    hits = await _hits(where, [*best, *near], query.around, ledger)
+    if near:
+        hits = with_links(hits, best, near, ranked)[: query.top_k]
+    if not reranking.reranked and not names_time(query.text):
+        hits = latest_first(hits)
     relations = await _relations(project_id, walk, hits, ledger)
     return SearchResult(
         hits,
@@ -323,7 +321,7 @@ async def _search(
         reranked=reranking.reranked,
         not_reranked=reranking.reason,
         incomplete=dense.incomplete,
-        left_out=_ranks_left_out(cutoff.first(reranking.ranked), best),
+        left_out=_ranks_left_out(cutoff.first(reranking.ranked), hits),
     )
 
 
@@ -336,9 +334,9 @@ def _degraded_parts(*, meaning: bool, words: bool, relations: bool) -> list[Degr
     return [part for part, is_degraded in parts.items() if is_degraded]
 
 
-def _ranks_left_out(first: Sequence[Candidate], best: Sequence[Candidate]) -> list[int]:
-    """The ranks, from 1, of the first results that are not among the best."""
-    returned = {candidate.key for candidate in best}
+def _ranks_left_out(first: Sequence[Candidate], hits: Sequence[Hit]) -> list[int]:
+    """The ranks, from 1, of the first results that are not returned."""
+    returned = {hit.key for hit in hits}
     return [rank for rank, candidate in enumerate(first, start=1) if candidate.key not in returned]
 
 
@@ -554,7 +552,12 @@ async def _hits(
     keys = list(dict.fromkeys(sources.values()))
     turns = await ledger.passages.around(where.project_id, keys, turns=around)
     return [
-        Hit(passages[candidate.key], candidate.score, turns.get(sources[candidate.key], ()))
+        Hit(
+            candidate.key,
+            passages[candidate.key],
+            candidate.score,
+            turns.get(sources[candidate.key], ()),
+        )
         for candidate in best
         if candidate.key in passages
     ]

@@ -46,7 +46,7 @@ _PRONOUNS = words_of(
 _EXCLUDED = re.compile(
     r"\b(?:other than|apart from|aside from|except(?: for)?|excluding|besides|but not|not about"
     r"|abgesehen von|außer|nicht über|aber nicht|excepto|salvo|aparte de|menos|pero no"
-    r"|que no sean?)\s+|除了|不包括",
+    r"|que no sean?)\s+|,\s*(?:and )?(?:not|nicht|no)\s+(?=(?-i:[A-ZÄÖÜÁÉÍÓÚÑ]))|除了|不包括",
     re.IGNORECASE,
 )
 _AFTER_EXCLUDED = re.compile(

@@ -85,7 +85,12 @@ class ContentWord:
     @property
     def is_time(self) -> bool:
         """True for a month, a weekday, a unit of time or a number."""
-        return all(term in _TIME_TERMS or term.isdecimal() for term in self.terms)
+        return all(map(is_time_term, self.terms))
+
+
+def is_time_term(term: str) -> bool:
+    """Tell if a term is a month, a weekday, a unit of time or a number."""
+    return term in _TIME_TERMS or term.isdecimal()
 
 
 def content_words(question: str) -> list[ContentWord]:

@@ -25,7 +25,8 @@ from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.store import Touchable
 from pipeline.ports import ExtractionRequest, VectorHit, VectorRecord
-from pipeline.search.service import Hit, Query, SearchResult, search
+from pipeline.search.latest import Hit
+from pipeline.search.service import Query, SearchResult, search
 from tests.support.engine import Engine
 from tests.support.stack import wait_until
 

@@ -1,0 +1,85 @@
+"""Latest first: of results that state the same thing at different times, the last one comes first.
+
+    Deploys go to Heroku.      said in March    0.92
+    Deploys go to Fly.         said in June     0.90    comes first
+
+Where nothing says which of two statements holds (no slot, no decision of a model), the later one
+does. A result moves only before one that it is a version of: of the same speaker, about the same
+slot or in mostly the same words, and with about the same score and share of the question's words.
+So a question that names the older value still finds that one first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.domain.memories import Memory
+from pipeline.domain.passages import PassageKey, Turn
+from pipeline.search.candidates import Score
+from pipeline.text import slots, terms
+
+# Least share of the earlier one's score, most that the share of the question's words may be below
+# it, and number of the first results that are compared.
+# Source: tests/unit/search/test_latest.py. Recall cannot change, because no result leaves.
+NEAR_EQUAL, FEWER_WORDS, COMPARED = 0.75, 0.1, 30
+# Letters of a text that are compared: longer texts are no versions of one statement.
+LETTERS = 400
+# Least share of the shorter text's words that both have, and least number of them.
+SAME_WORDS, LEAST_WORDS = 0.5, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A result. `around`: the turns before and after it, oldest first."""
+
+    key: PassageKey
+    passage: Memory | Turn
+    score: Score
+    around: Sequence[Turn] = ()
+
+
+def latest_first(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, best first, each behind its later versions. Scores keep the order."""
+    first, rest = list(hits[:COMPARED]), hits[COMPARED:]
+    words = {id(hit): frozenset(terms.asked(hit.passage.text[:LETTERS])) for hit in first}
+    ordered: list[Hit] = []
+    while first:
+        head = first[0]
+        versions = [
+            hit for hit in first[1:] if _follows(head, hit, words[id(head)], words[id(hit)])
+        ]
+        last = max(versions, key=_said_at, default=head)
+        first.remove(last)
+        ordered.append(last if last is head else _raised(last, head.score))
+    return [*ordered, *rest]
+
+
+def _follows(earlier: Hit, later: Hit, words: frozenset[str], later_words: frozenset[str]) -> bool:
+    """Tell if a hit is a later version of another one, and answers the question as well."""
+    first, other = earlier.passage, later.passage
+    if not isinstance(first, Memory) or not isinstance(other, Memory):
+        return False
+    if other.said_at <= first.said_at or other.valid_from < first.valid_from:
+        return False
+    if other.valid_from > other.said_at or first.speaker != other.speaker:
+        return False
+    near = later.score.decayed >= NEAR_EQUAL * earlier.score.decayed
+    if not near or later.score.lexical < earlier.score.lexical - FEWER_WORDS:
+        return False
+    if first.slot and other.slot:
+        known = other.cardinality or first.cardinality
+        return first.slot == other.slot and not slots.many_valued(first.slot, known)
+    common = len(words & later_words)
+    return common >= LEAST_WORDS and common >= SAME_WORDS * min(len(words), len(later_words))
+
+
+def _said_at(hit: Hit) -> float:
+    assert isinstance(hit.passage, Memory)
+    return hit.passage.said_at.timestamp()
+
+
+def _raised(hit: Hit, least: Score) -> Hit:
+    """The hit with at least this score."""
+    fused = least.decayed / (hit.score.decay or 1.0)
+    return replace(hit, score=hit.score._replace(fused=max(hit.score.fused, fused)))

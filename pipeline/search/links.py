@@ -1,0 +1,118 @@
+"""Links: facts about a thing that an answer names, which the question does not name.
+
+    "Which till is used?"    The shop uses a SumUp till            the answer
+                             SumUp takes 1.4 % of every payment    linked: it opens with the name
+
+A fact is linked to an answer if it opens with a name that the answer has too, and that hardly any
+other candidate has: the name of the user links nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pipeline.domain.passages import PassageKey
+from pipeline.search.candidates import Candidate
+from pipeline.search.cutoff import SURE
+from pipeline.search.latest import Hit
+from pipeline.text import terms
+from pipeline.text.questions import is_time_term
+
+# Most candidates that have the name, which are the answer and the fact, and most linked facts.
+# Source: tests/eval/beliefs.
+MOST_WITH_NAME, MOST_LINKED = 2, 3
+# Letters of a text in which its opening name ends, and of an answer that are searched for it.
+OPENING, LETTERS = 80, 1_000
+# Terms of a candidate that are compared.
+MOST_TERMS = 200
+_ARTICLE = re.compile(r"^(?:the|der|die|das|el|la|los|las)\s+", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+
+
+def near_answers(
+    question: str, answers: Sequence[Candidate], candidates: Sequence[Candidate]
+) -> list[Candidate]:
+    """Return the candidates whose first term is in a sure answer, and in hardly any other text.
+
+    Not if it is in the question: then the evidence has compared it.
+    """
+    in_question = set(terms.asked(question))
+    returned = {answer.key for answer in answers}
+    sure = [
+        set(answer.terms[:MOST_TERMS])
+        for answer in answers
+        if max(_evidence(answer), default=0) >= SURE
+    ]
+    if not sure:
+        return []
+    holding = Counter(
+        term for candidate in candidates for term in set(candidate.terms[:MOST_TERMS])
+    )
+    return [
+        candidate
+        for candidate in candidates
+        if candidate.key not in returned
+        and not candidate.score.excluded
+        and candidate.terms
+        and candidate.terms[0] not in in_question
+        and holding[candidate.terms[0]] <= MOST_WITH_NAME
+        and any(candidate.terms[0] in of_answer for of_answer in sure)
+    ]
+
+
+def with_links(
+    hits: Sequence[Hit],
+    best: Sequence[Candidate],
+    near: Sequence[Candidate],
+    ranked: Sequence[Candidate],
+) -> list[Hit]:
+    """The hits of the best candidates and of those linked to them, in the order of the ranking."""
+    by_key = {hit.key: hit for hit in hits}
+    texts = {key: hit.passage.text for key, hit in by_key.items()}
+    keys = {candidate.key for candidate in [*best, *linked(best, near, texts)]}
+    return [by_key[c.key] for c in ranked if c.key in keys and c.key in by_key]
+
+
+def linked(
+    answers: Sequence[Candidate],
+    near: Sequence[Candidate],
+    texts: Mapping[PassageKey, str],
+) -> list[Candidate]:
+    """Return those of the near candidates that are linked to an answer, by their texts."""
+    named = [texts[answer.key] for answer in answers if answer.key in texts]
+    return [
+        candidate
+        for candidate in near
+        if candidate.key in texts and any(opens_with(texts[candidate.key], text) for text in named)
+    ][:MOST_LINKED]
+
+
+def opens_with(text: str, answer: str) -> bool:
+    """Tell if a text opens with a name that the answer has: all of its words, with a capital."""
+    name = _opening_name(text)
+    return bool(name) and set(name).issubset(_capitals(answer[:LETTERS]))
+
+
+def _opening_name(text: str) -> list[str]:
+    """The terms of the words with a capital that a text opens with, behind an article."""
+    opening = _ARTICLE.sub("", text[:OPENING].lstrip())
+    name: list[str] = []
+    end = 0
+    for match in _WORD.finditer(opening):
+        if not match[0][0].isupper() or opening[end : match.start()].strip(" .&"):
+            break
+        name += terms.terms(match[0])
+        end = match.end()
+    return [] if all(is_time_term(term) for term in name) else name
+
+
+def _capitals(text: str) -> list[str]:
+    """The terms of all words of a text with a capital."""
+    words = (match[0] for match in _WORD.finditer(text))
+    return [term for word in words if word[0].isupper() for term in terms.terms(word)]
+
+
+def _evidence(candidate: Candidate) -> Sequence[float]:
+    return candidate.score.by_topic or (candidate.score.evidence or 0.0,)
