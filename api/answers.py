@@ -149,7 +149,7 @@ COMPONENTS: Mapping[str, Schema] = {
     "SearchAnswer": some(
         fields(
             results=many(ref("Hit")), relations=many(ref("Relation")), degraded=FLAG,
-            degraded_parts=many(one_of("meaning", "relations")), incomplete=FLAG,
+            degraded_parts=many(one_of("meaning", "words", "relations", "rerank")), incomplete=FLAG,
             pending=maybe(WHOLE), reranked=FLAG,
         ),
         truncated=FLAG, cut=fields(left_out=WHOLE, first_rank=WHOLE, reason=TEXT),

@@ -81,7 +81,7 @@ def create_app(settings: Settings) -> FastAPI:
         gate.open()
         dispatcher = FairDispatcher(background_dispatcher(settings), gate)
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
-        reranker = bootstrap.build_reranker(settings.reranker)
+        reranker = bootstrap.build_reranker(settings.reranker, stores.ledger.circuits)
         turnstile = Turnstile(settings.searches_at_once)
         figures = Figures(stores.ledger.books, stores.ledger.graph_outbox)
         accesses = AccessLog(stores.ledger.accesses)

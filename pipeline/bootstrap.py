@@ -30,7 +30,7 @@ from pipeline.graph.walks import LedgerWalks, MirroredWalks
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import INBOX, LONG, connect
-from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
+from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel, GuardedReranker
 from pipeline.models.circuits import Circuits
 from pipeline.models.fallbacks import FallbackModel
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
@@ -325,9 +325,11 @@ def _speaks_openai(settings: ModelSettings) -> bool:
     return bool(given) and settings.model.startswith(OPENAI_COMPATIBLE)
 
 
-def build_reranker(settings: ModelSettings) -> Reranker | None:
+def build_reranker(settings: ModelSettings, circuits: Circuits | None = None) -> Reranker | None:
     """The configured reranker, or None: then results keep the order of the fusion.
 
+    It gets a circuit breaker, if `circuits` is given, so that searches do not wait for a server
+    that is down.
     Errors: InvalidInput for a local model, because there is none.
     """
     if settings.model == NO_MODEL:
@@ -336,7 +338,8 @@ def build_reranker(settings: ModelSettings) -> Reranker | None:
         raise InvalidInput(f"{settings.model}: there is no local reranker.")
     from pipeline.adapters.reranker_litellm import LiteLLMReranker  # noqa: PLC0415
 
-    return LiteLLMReranker(_remote(settings, RERANKER))
+    reranker = LiteLLMReranker(_remote(settings, RERANKER))
+    return GuardedReranker(reranker, circuits) if circuits is not None else reranker
 
 
 def spare_the_collector() -> None:

@@ -1,4 +1,4 @@
-"""Wrappers that put a model or an embedder behind the circuit breaker of all processes."""
+"""Wrappers that put a model, embedder or reranker behind the circuit breaker of all processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.models.circuits import PROBE_EVERY, Circuits, Permit
 from pipeline.models.wrapped import Ask, WrappedEmbedder, WrappedModel
-from pipeline.ports import Embedder, MemoryModel
+from pipeline.ports import Embedder, MemoryModel, Reranker
 
 T = TypeVar("T")
 
@@ -66,6 +66,26 @@ class GuardedEmbedder(WrappedEmbedder):
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return await _guarded(self.name, self._circuits, lambda: self._embedder.embed(texts), bool)
+
+
+class GuardedReranker:
+    """The Reranker port behind the circuit breaker.
+
+    Errors: those of the reranker; ModelUnavailable without a call while the circuit is open.
+    """
+
+    def __init__(self, reranker: Reranker, circuits: Circuits) -> None:
+        self._reranker = reranker
+        self._circuits = circuits
+
+    @property
+    def name(self) -> str:
+        return self._reranker.name
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
+        return await _guarded(
+            self.name, self._circuits, lambda: self._reranker.rerank(question, texts), bool
+        )
 
 
 async def _guarded(

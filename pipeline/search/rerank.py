@@ -15,6 +15,7 @@ from itertools import islice
 import structlog
 
 from pipeline.domain.errors import StageError
+from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Reranker
 from pipeline.search.candidates import Candidate
 from pipeline.search.cutoff import Cutoff, compared_for
@@ -34,6 +35,11 @@ class Reranking:
     reranked: bool = False
     reason: str | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Tell if a configured reranker did not answer."""
+        return self.reason is not None and self.reason != NOT_CONFIGURED
+
 
 async def rerank(
     text: str,
@@ -51,7 +57,8 @@ async def rerank(
     read = await passages.read(where, [candidate.key for candidate in near])
     shown = [candidate for candidate in near if candidate.key in read]
     try:
-        scores = await reranker.rerank(text, [labelled(read[candidate.key]) for candidate in shown])
+        with on_behalf_of(where.project_id):
+            scores = await reranker.rerank(text, [labelled(read[c.key]) for c in shown])
     except StageError as error:
         log.warning("search_not_reranked", model=reranker.name, code=error.code)
         return Reranking(ranked, reason=error.code)

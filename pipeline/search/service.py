@@ -186,6 +186,7 @@ class DegradedPart(StrEnum):
     MEANING = "meaning"
     WORDS = "words"
     RELATIONS = "relations"
+    RERANK = "rerank"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +316,7 @@ async def _search(
             meaning=dense.degraded,
             words=words.degraded,
             relations=relations is None or (walk is not None and walk.incomplete),
+            rerank=reranking.failed,
         ),
         pending=standing.pending if standing else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
@@ -325,13 +327,9 @@ async def _search(
     )
 
 
-def _degraded_parts(*, meaning: bool, words: bool, relations: bool) -> list[DegradedPart]:
-    parts = {
-        DegradedPart.MEANING: meaning,
-        DegradedPart.WORDS: words,
-        DegradedPart.RELATIONS: relations,
-    }
-    return [part for part, is_degraded in parts.items() if is_degraded]
+def _degraded_parts(**is_degraded: bool) -> list[DegradedPart]:
+    """The parts, by name, that did not answer."""
+    return [part for part in DegradedPart if is_degraded[part]]
 
 
 def _ranks_left_out(first: Sequence[Candidate], hits: Sequence[Hit]) -> list[int]:

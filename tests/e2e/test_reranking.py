@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.llm_server import LLMServer
-from tests.support.stack import Stack
+from tests.support.stack import Stack, wait_until
 
 TURN = ("I live in Bergen.", "I own a boat.", "I play the tuba.")
 QUERY = "Which instrument does the user play?"
@@ -49,12 +49,21 @@ async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: P
                 answer = await client.search("maya", QUERY, rerank=True)
                 assert time.monotonic() - began < 2 * TIMEOUT_S
                 assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
+                assert (answer["degraded"], answer["degraded_parts"]) == (True, ["rerank"])
                 assert [hit["memory"] for hit in answer["results"]] == fused
 
                 await server.stop()
-                answer = await client.search("maya", QUERY, rerank=True)
-                assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
+                for _ in range(3):
+                    answer = await client.search("maya", QUERY, rerank=True)
+                    assert answer["not_reranked"] == "LLM_UNAVAILABLE"
+                    assert answer["degraded_parts"] == ["rerank"]
 
+                # The circuit is open: one search probes every two seconds.
                 server.rules.clear()
                 await server.start(server.port)
-                assert (await client.search("maya", QUERY, rerank=True))["reranked"] is True
+
+                async def reranked() -> bool:
+                    return bool((await client.search("maya", QUERY, rerank=True))["reranked"])
+
+                await wait_until(reranked, within_s=30, what="a reranked answer", every_s=0.2)
+                assert (await client.search("maya", QUERY))["degraded_parts"] == []

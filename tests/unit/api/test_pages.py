@@ -122,7 +122,7 @@ def test_an_answer_that_is_not_as_described_is_found() -> None:
     body |= {"degraded_parts": [], "pending": 0, "reranked": False}
     assert fault_of(operation, body) is None
     assert fault_of(operation, body | {"pending": "0"}) is not None
-    assert fault_of(operation, body | {"degraded_parts": ["words"]}) is not None
+    assert fault_of(operation, body | {"degraded_parts": ["speed"]}) is not None
     assert fault_of(operation, body | {"results": [{"id": "7"}]}) is not None
 
 
