@@ -1,7 +1,7 @@
 """Cutoff: the ranked candidates that are returned: near enough, or with a word of the query.
 
     near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query,
-                 or with `lenient` on a chain of the graph that the query describes
+                 or with either on a chain of the graph that the query describes
     strict   =   of these, those with enough evidence (see pipeline/search/evidence)
     first    =   the first top_k of the rest
     best     =   of these, with `lenient`, those that answer, or if that is not sure, those with a
@@ -70,7 +70,7 @@ class Cutoff:
             score = candidate.score
             if (
                 candidate.unembedded
-                or (self.lenient and score.signals.chain > 0)
+                or ((self.lenient or by_words) and score.signals.chain > 0)
                 or score.semantic >= threshold
                 or (by_words and score.lexical > 0)
             ):
