@@ -1,0 +1,174 @@
+"""The console in a real browser: accessibility, width and requests of each page; tasks by click."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import pytest
+import uvicorn
+from playwright.async_api import Browser as Chromium
+
+from pipeline.stores import Ledger
+from tests.integration.console.test_memories import suggest
+from tests.support.api_service import Service, serving
+from tests.support.chromium import PHONE, chromium, tab
+
+PAGES = (
+    *("/live", "/events", "/failures", "/costs", "/health", "/memories", "/inbox", "/playground"),
+    *("/inbox?kind=conflicts", "/inbox?kind=curator", "/replays", "/webhooks", "/verify"),
+    *("/erasures", "/admin", "/search", "/graph"),
+    *("/search?q=Where+do+I+live%3F&other=dog&user_id=maya", "/graph?user_id=maya"),
+)
+
+
+class Background(uvicorn.Server):
+    """A server that leaves the signals to the test process."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return nullcontext()
+
+
+@dataclass
+class Site:
+    """A service behind a real port, and the browser."""
+
+    service: Service
+    browser: Chromium
+    url: str
+
+
+@pytest.fixture(scope="module")
+async def site(module_ledger: Ledger) -> AsyncIterator[Site]:
+    async with chromium() as browser, serving(module_ledger) as service:
+        listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(service.app, lifespan="off", log_level="warning", ws="none")
+        server = Background(config)
+        running = asyncio.create_task(server.serve([listener]))
+        for text in ("I live in Berlin.", "My dog is called Bruno.", "I like <b>bold</b> tea."):
+            await service.add(text)
+        yield Site(service, browser, f"http://127.0.0.1:{listener.getsockname()[1]}")
+        server.should_exit = True
+        await running
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_a_page_is_accessible_fits_a_phone_and_requests_nothing_elsewhere(
+    site: Site, path: str
+) -> None:
+    for options in ({"color_scheme": "dark", "viewport": PHONE}, {"color_scheme": "light"}):
+        async with tab(site.browser, site.url, site.service.key, **options) as opened:
+            await opened.open(f"/console{path}")
+            assert await opened.violations() == []
+            assert not await opened.overflows()
+            assert opened.faults == []
+
+
+async def test_the_pages_of_one_event_and_one_memory_are_accessible(site: Site) -> None:
+    event_id = await site.service.add("I work at Siemens.")
+    memory = (await site.service.listed())[0]
+    for path in (f"/console/events/{event_id}", f"/console/memories/{memory['id']}"):
+        async with tab(site.browser, site.url, site.service.key, viewport=PHONE) as opened:
+            await opened.open(path)
+            assert await opened.violations() == []
+            assert not await opened.overflows()
+            assert opened.faults == []
+
+
+async def test_sign_in_and_out_by_keyboard(site: Site) -> None:
+    async with tab(site.browser, site.url) as opened:
+        await opened.open("/console/events")
+        assert await opened.violations() == []
+        await opened.page.keyboard.type(site.service.key)
+        await opened.page.keyboard.press("Enter")
+        await opened.page.wait_for_selector("h1:has-text('Events')")
+        await opened.page.keyboard.press("g")
+        await opened.page.keyboard.press("m")
+        await opened.page.wait_for_selector("h1:has-text('Memories')")
+        await opened.click("text=Sign out", "text=You have signed out")
+
+
+async def test_live_shows_a_new_event_by_itself(site: Site) -> None:
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        await opened.open("/console/live")
+        event_id = await site.service.add("I own a boat.")
+        await opened.sees(event_id[:8])
+        assert opened.faults == []
+
+
+async def test_an_event_is_followed_until_it_ends(site: Site) -> None:
+    event_id = await site.service.engine.add("My sister lives in Porto.")
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        await opened.open(f"/console/events/{event_id}")
+        await opened.page.wait_for_selector("text=Cancel")
+        await site.service.engine.drain()
+        await opened.page.wait_for_selector(".state.succeeded")
+        await opened.page.wait_for_selector("text=Undo")
+        await opened.click("text=Undo …", "text=Nothing has changed yet")
+        await opened.click("button.danger", "text=The changes of the event are undone.")
+        assert opened.faults == []
+
+
+async def test_a_memory_is_changed_by_clicks(site: Site) -> None:
+    await site.service.add("I own a red bike.")
+    memory = next(row for row in await site.service.listed() if "bike" in row["memory"])
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        opened.page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+        await opened.open("/console/memories?keywords=bike")
+        await opened.click("a.row", "text=Correct it")
+        await opened.page.fill("textarea[name=text]", "User owns a blue bike")
+        await opened.click("text=Save", "text=The text is changed")
+        await opened.click("button:has-text('Pin')", "text=No model changes this memory now")
+        await opened.click("button.danger", "text=The memory is deleted")
+        await opened.click("text=Restore version 1", "text=The version is restored")
+        assert opened.faults == []
+    texts = [row["memory"] for row in await site.service.listed()]
+    assert memory["memory"] in texts
+
+
+async def test_a_suggestion_is_accepted_by_a_click(site: Site) -> None:
+    await suggest(site.service, "UPDATE", "User likes the sea")
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        await opened.open("/console/inbox")
+        await opened.click("button:has-text('Accept') >> nth=0", "text=The decision is carried out")
+    assert "User likes the sea" in [row["memory"] for row in await site.service.listed()]
+
+
+async def test_the_graph_is_drawn_and_its_slider_moves(site: Site) -> None:
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        await opened.open("/console/graph?user_id=maya")
+        await opened.page.wait_for_selector("#graph canvas")
+        await opened.page.focus("#validity")
+        await opened.page.keyboard.press("ArrowLeft")
+        await opened.page.wait_for_function(
+            "document.getElementById('valid').textContent.startsWith('20')"
+        )
+        assert opened.faults == []
+
+
+async def test_everything_works_without_scripts_but_for_updates(site: Site) -> None:
+    async with tab(site.browser, site.url, java_script_enabled=False) as opened:
+        page = opened.page
+        await page.goto(f"{site.url}/console/memories?user_id=maya", wait_until="commit")
+        await page.fill("input[name=key]", site.service.key)
+        await opened.click("text=Sign in >> nth=-1", "h1:has-text('Memories')")
+        await page.fill("input[name=keywords]", "Berlin")
+        await opened.click("button:has-text('Filter')", "a.row")
+        await opened.click("a.row", "text=Correct it")
+        await opened.click("button:has-text('Pin')", "text=No model changes this memory now")
+
+
+async def test_hostile_text_runs_nothing(site: Site) -> None:
+    hostile = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+    await site.service.add(f"{hostile} \u202e{'w' * 30_000}", infer=False)
+    async with tab(site.browser, site.url, site.service.key, viewport=PHONE) as opened:
+        for path in ("/console/memories", "/console/live", "/console/events"):
+            await opened.open(path)
+            assert await opened.page.title() not in ("1", "2")
+            assert not await opened.overflows()
+        await opened.click("a.row >> nth=0", "text=Where the time went")
+        assert not await opened.overflows()
+        assert opened.faults == []
