@@ -35,6 +35,7 @@ from pipeline.domain.incognito import NOT_STORED, VERSION, incognito_time
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.events.owners import by_lane, few_lanes
 from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
 from pipeline.ledger.counting import count_near
@@ -251,7 +252,13 @@ class Events:
         where = events_matching(project_id, wanted)
         matching = select(events.c.id)
         if wanted.scope_ids:
+            few = await few_lanes(self._engine, project_id, wanted)
+            if few is not None:
+                # A generic plan does not know that they are few: it would walk the project's feed.
+                where = and_(where, among(events.c.lane_id, few))
             matching = matching.join(lanes).where(where)
+            if few is None and not (wanted.statuses or wanted.code or wanted.graph_status):
+                matching = by_lane(project_id, wanted)
         else:
             # The few lanes of temporary runs are left out by an index, without a join of all lanes.
             every = events_matching(project_id, wanted, private=True)

@@ -58,6 +58,7 @@ from pipeline.ledger.tables import events, lanes, memories
 
 # Parameter of every condition of `matching`: the project.
 IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
+OPEN = frozenset({"PENDING", "RUNNING"})
 NAMES = {"timestamp": "said_at", "keywords": "text", "memory_ids": "id"}
 
 
@@ -158,6 +159,12 @@ def events_matching(
         *(lanes.c[name] == value for name, value in wanted.scope_ids.items()),
         *([one_of(events.c.event_type, wanted.kinds)] if wanted.kinds else []),
         *([one_of(events.c.status, wanted.statuses)] if wanted.statuses else []),
+        # Implied by these statuses: the condition of the index of open events.
+        *(
+            [events.c.completed_at.is_(None)]
+            if wanted.statuses and OPEN.issuperset(wanted.statuses)
+            else []
+        ),
         *(bounds[name](events.c.created_at, moment) for name, moment in wanted.created.items()),
         *([events.c.failure_code == wanted.code] if wanted.code else []),
         *([graph] if wanted.graph_status else []),
@@ -196,7 +203,8 @@ def shown_of(table: FromClause, tree: Filter) -> ColumnElement[bool]:
 
 def shown_lane(lane_id: ColumnElement[UUID]) -> ColumnElement[bool]:
     """Leave out the rows whose lane is that of a temporary run."""
-    return ~exists().where(lanes.c.id == lane_id, ~shown(lanes))
+    # The condition of ix_lanes_temporary: its negation would read all lanes.
+    return ~exists().where(lanes.c.id == lane_id, lanes.c.temporary)
 
 
 def _named_runs(tree: Filter) -> Iterator[Test]:

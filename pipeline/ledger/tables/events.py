@@ -78,11 +78,12 @@ events = Table(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
     ),
     Index("ix_events_feed", "project_id", "created_at"),
+    # Lists of FAILED events have the cancelled ones too.
     Index(
-        "ix_events_failed",
+        "ix_events_unsuccessful",
         "project_id",
         "created_at",
-        postgresql_where=text("status = 'FAILED'::text"),
+        postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
     ),
     # Few among many: those of a failure code, and those whose graph can be built again.
     Index(
