@@ -42,9 +42,13 @@ def _routes(request: Request) -> list[APIRoute]:
     return routes
 
 
-def _distance(route: APIRoute, words: frozenset[str], method: str) -> tuple[int, bool, int]:
-    """Sorts routes: more shared words first, then the same method, then the shorter path."""
-    return -len(words & _words(route.path)), method not in (route.methods or ()), len(route.path)
+def _distance(route: APIRoute, words: frozenset[str], method: str) -> tuple[int, bool, bool, int]:
+    """Sorts routes: more shared words first, then the same method, then the shorter path.
+
+    A route of the Platform's API precedes one of Mem0's open-source server.
+    """
+    shared, others = len(words & _words(route.path)), method not in (route.methods or ())
+    return -shared, others, not route.path.startswith("/v"), len(route.path)
 
 
 def _words(path: str) -> frozenset[str]:

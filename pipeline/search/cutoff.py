@@ -1,7 +1,8 @@
 """Cutoff: the ranked candidates that are returned: near enough, or with a word of the query.
 
     near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query,
-                 or with either on a chain of the graph that the query describes
+                 or with `lenient` evidence that is sure, or with either on a chain of the graph
+                 that the query describes
     strict   =   of these, those with enough evidence (see pipeline/search/evidence)
     first    =   the first top_k of the rest
     best     =   of these, with `lenient`, those that answer, or if that is not sure, those with a
@@ -73,6 +74,7 @@ class Cutoff:
                 or ((self.lenient or by_words) and score.signals.chain > 0)
                 or score.semantic >= threshold
                 or (by_words and score.lexical > 0)
+                or (self.lenient and (score.evidence or 0.0) >= SURE)
             ):
                 yield candidate
 

@@ -352,7 +352,7 @@ async def test_an_unknown_query_parameter_is_named_in_a_header(service: Service)
     ("method", "path", "hint"),
     [
         ("GET", "/", "This is the API of Memlane. All routes: /docs."),
-        ("GET", "/memories", "the nearest is GET /v1/memories/."),
+        ("GET", "/stats", "the nearest is GET /v1/stats/."),
         ("POST", "/v1/search/", "the nearest is POST /v3/memories/search/."),
         ("GET", "/nothing/of/this", "There is no route /nothing/of/this. All routes"),
         ("GET", ADD, "/v3/memories/add/ does not take GET; use POST. All routes: /docs."),

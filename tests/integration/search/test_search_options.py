@@ -138,7 +138,7 @@ async def test_a_reranker_reads_a_bounded_number_of_the_askers_own(
 async def test_what_the_reranker_was_not_shown_follows_in_fused_order(
     service: Service, reranker: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await store(service, "key key key", "key key of the house", "key of the old house", "house")
+    await store(service, "key key key", "key key of the house", "key of the old barn", "house")
     use(service, reranker)
     fused = texts(await answer(service, "key"))
     monkeypatch.setattr("pipeline.search.cutoff.AT_MOST", 2)
