@@ -30,7 +30,9 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     listed = subprocess.check_output(["git", "ls-files", *PACKAGES], cwd=PROJECT_ROOT, text=True)
     tracked = {name for name in listed.splitlines() if (PROJECT_ROOT / name).is_file()}
     assert {Path(name).suffix for name in tracked} >= {".py", ".sql", ".md", ".json"}
-    assert tracked - set(zipfile.ZipFile(wheel).namelist()) == set()
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    assert tracked - packed == set()
+    assert {"memlane_client/__init__.py", "memlane_client/py.typed"} <= packed
     assert wheel.name == f"memlane-{__version__}-py3-none-any.whl"
 
 

@@ -149,10 +149,11 @@ def long_private_functions() -> Breaches:
 
 
 def classes() -> Breaches:
-    """Classes of the product and of tests/support that share their name with another one there."""
+    """Classes of the server and of tests/support that share their name with another one there."""
+    server = {name: tree for name, tree in product().items() if not name.startswith("clients/")}
     support = {name: tree for name, tree in trees().items() if name.startswith("tests/support/")}
     defined: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for name, tree in (product() | support).items():
+    for name, tree in (server | support).items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append((name, node.lineno))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from pipeline import ports
 from pipeline.ledger.sql_files import PART
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("api", "workers", "pipeline", "deploy")
+ROOMS = ("api", "workers", "pipeline", "deploy", "clients")
 LONGEST_FILE = 600
 VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
 # The stage boundary, the API's last resort, and three loops that go on after any error: the
@@ -82,6 +83,32 @@ def test_every_package_of_the_product_stands_in_a_layer() -> None:
     layers = [rule for rule in contracts["contracts"] if rule["type"] == "layers"]
     assert layers
     assert all(contract["exhaustive"] for contract in layers)
+
+
+# Packages that the client may import; a framework's only in the module of that framework.
+OF_CLIENT = {"memlane_client", "httpx", "pydantic"} | sys.stdlib_module_names
+
+
+def _imported(path: Path) -> set[str]:
+    """Top-level packages that a file imports."""
+    names = set()
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").partition(".")[0])
+    return names
+
+
+def test_the_client_needs_nothing_of_the_server() -> None:
+    foreign = {name_of(path): _imported(path) - OF_CLIENT for path in sources("clients")}
+    assert foreign
+    assert {name: packages for name, packages in foreign.items() if packages} == {}
+
+
+def test_the_server_does_not_import_the_client() -> None:
+    users = [name_of(p) for p in sources(*ROOMS[:4]) if "memlane_client" in _imported(p)]
+    assert users == []
 
 
 def test_every_sql_file_is_used() -> None:

@@ -1,0 +1,271 @@
+"""Files of the outbox.
+
+The folder has numbered segments. `N.adds` has one line for each add: a CRC-32, a space and the add
+as JSON. `N.ends` has one line for each add that the server has accepted or refused. Every process
+appends to the newest segment, under the lock of `append.lock`. The process that holds `sender.lock`
+sends, appends to `N.ends`, and deletes segments whose adds have all ended. `refused` keeps the adds
+that the server refused, with the reason, for a person.
+
+A line is complete once `append` returns. A process that is killed while it writes leaves a line
+without a line break; the next append cuts it off. An end that is lost in a power failure does no
+harm: the add is sent again with its Idempotency-Key, and the server answers with the same event.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memlane_client.errors import OutboxFull
+from memlane_client.operations import Add
+
+SEGMENT_BYTES = 1_000_000
+# A finished segment stays this long, so that other processes read the ends of their adds.
+GRACE_S = 60.0
+ADDS, ENDS = ".adds", ".ends"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An add in the journal: its segment, and the time when it was appended."""
+
+    add: Add
+    segment: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of an add: the event of an accepted one, or the reason of a refused one."""
+
+    key: str
+    event_id: str | None = None
+    status: int | None = None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class Tail:
+    """Reader of a growing file of lines; each read starts where the last one ended."""
+
+    path: Path
+    offset: int = 0
+    damaged: int = 0
+
+    def read(self) -> list[dict[str, Any]]:
+        """The complete lines since the last read. A line with a wrong CRC is counted, not read."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                content = file.read()
+        except FileNotFoundError:
+            return []
+        whole, line_break, _ = content.rpartition(b"\n")
+        self.offset += len(whole) + len(line_break)
+        values = [decoded(line) for line in whole.split(b"\n") if line]
+        self.damaged += values.count(None)
+        return [value for value in values if value is not None]
+
+
+def encoded(value: Mapping[str, Any]) -> bytes:
+    """A value as a line of the journal."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def decoded(line: bytes) -> dict[str, Any] | None:
+    """The value of a line; None if the line is damaged."""
+    checksum, _, text = line.partition(b" ")
+    try:
+        value = json.loads(text) if int(checksum, 16) == zlib.crc32(text) else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+@dataclass(slots=True)
+class Journal:
+    """The files of one outbox. `most_bytes` bounds them together."""
+
+    folder: Path
+    most_bytes: int = 64_000_000
+    segment_bytes: int = SEGMENT_BYTES
+    _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _adds: dict[int, Tail] = field(default_factory=dict)
+    _ends: dict[int, Tail] = field(default_factory=dict)
+    _sender_lock: int | None = None
+
+    def __post_init__(self) -> None:
+        """Create the folder; only the owner may read it, because it holds what users write."""
+        self.folder = self.folder.expanduser()
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def append(self, add: Add) -> None:
+        """Store an add durably.
+
+        Errors: OutboxFull; TypeError or ValueError for what is no JSON; OSError if the disk fails.
+        """
+        line = encoded({"key": add.key, "at": time.time(), "body": add.body})
+        with self._mutex, self._locked():
+            size = sum(self._sizes())
+            if size + len(line) > self.most_bytes:
+                raise OutboxFull(f"the outbox in {self.folder} has {size:,} bytes; nothing stored")
+            number = self._newest()
+            path = self._path(number, ADDS)
+            if path.exists() and path.stat().st_size >= self.segment_bytes:
+                path = self._path(number + 1, ADDS)
+            self._append_line(path, line)
+
+    def new_entries(self) -> list[Entry]:
+        """The adds that were appended since the last call, oldest first; for the sender."""
+        entries = []
+        for number in self._numbers():
+            tail = self._adds.setdefault(number, Tail(self._path(number, ADDS)))
+            entries += [
+                Entry(Add(value["body"], value["key"]), number, value["at"])
+                for value in tail.read()
+            ]
+        return entries
+
+    def pending(self) -> list[Entry]:
+        """The adds that have not ended, oldest first; read from the start, in any process."""
+        reader = Journal(self.folder)
+        ended = {end.key for end in reader.new_ends()}
+        entries = [entry for entry in reader.new_entries() if entry.add.key not in ended]
+        ended = {end.key for end in reader.new_ends()}  # those that ended during the read
+        return [entry for entry in entries if entry.add.key not in ended]
+
+    def new_ends(self) -> list[End]:
+        """The ends that were written since the last call."""
+        ends = []
+        for number in self._numbers():
+            tail = self._ends.setdefault(number, Tail(self._path(number, ENDS)))
+            ends += [End(**value) for value in tail.read()]
+        return ends
+
+    def finish(self, entry: Entry, end: End) -> None:
+        """Record the end of an add; keep a refused one in `refused`."""
+        values = {name: getattr(end, name) for name in ("key", "event_id", "status", "reason")}
+        if end.event_id is None:
+            refused = values | {"at": time.time(), "body": entry.add.body}
+            self._append_line(self.folder / "refused", encoded(refused))
+        self._append_line(self._path(entry.segment, ENDS), encoded(values), durable=False)
+
+    def refused(self) -> list[dict[str, Any]]:
+        """The adds that the server refused, with status and reason."""
+        return Tail(self.folder / "refused").read()
+
+    def forget_refused(self) -> int:
+        """Delete the refused adds. Returns their number."""
+        number = len(self.refused())
+        with suppress(FileNotFoundError):
+            (self.folder / "refused").unlink()
+        return number
+
+    def drop_finished(self, pending: set[int]) -> None:
+        """Delete segments without an add in `pending` whose last end is older than GRACE_S."""
+        with self._mutex, self._locked():
+            for number in self._numbers():
+                adds, ends = self._path(number, ADDS), self._path(number, ENDS)
+                read = self._adds[number].offset if number in self._adds else 0
+                if number in pending or read < adds.stat().st_size or not ends.exists():
+                    continue
+                if time.time() - ends.stat().st_mtime < GRACE_S:
+                    continue
+                if number == self._newest():  # numbers only grow, so that no reader mixes them up
+                    self._append_line(self._path(number + 1, ADDS), b"")
+                adds.unlink()
+                ends.unlink()
+
+    def become_sender(self) -> bool:
+        """Take the sender's lock; True if this process has it."""
+        if self._sender_lock is None:
+            lock = os.open(self.folder / "sender.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                return False
+            self._sender_lock = lock
+            self._adds.clear()
+            self._ends.clear()
+        return True
+
+    @property
+    def sending(self) -> bool:
+        """True if this process holds the sender's lock."""
+        return self._sender_lock is not None
+
+    def resign(self) -> None:
+        """Release the sender's lock."""
+        if self._sender_lock is not None:
+            os.close(self._sender_lock)
+            self._sender_lock = None
+
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(self._sizes())
+
+    @property
+    def damaged(self) -> int:
+        """Number of lines with a wrong CRC."""
+        return sum(tail.damaged for tail in self._adds.values())
+
+    def _sizes(self) -> Iterator[int]:
+        for entry in os.scandir(self.folder):
+            with suppress(FileNotFoundError):  # the sender has deleted it since it was listed
+                yield entry.stat().st_size
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(path.stem) for path in self.folder.iterdir() if path.suffix == ADDS)
+
+    def _newest(self) -> int:
+        return max(self._numbers(), default=1)
+
+    def _path(self, number: int, suffix: str) -> Path:
+        return self.folder / f"{number:08d}{suffix}"
+
+    def _append_line(self, path: Path, line: bytes, *, durable: bool = True) -> None:
+        """Append a line, after an incomplete one has been cut off."""
+        created = not path.exists()
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            end = os.fstat(file).st_size
+            if end and os.pread(file, 1, end - 1) != b"\n":
+                whole, line_break, _ = os.pread(file, end, 0).rpartition(b"\n")
+                os.ftruncate(file, len(whole) + len(line_break))
+            if os.write(file, line) < len(line):
+                raise OSError(f"{path}: the disk took a part of the line only")
+            if durable:
+                os.fdatasync(file)
+        finally:
+            os.close(file)
+        if created and durable:
+            self._sync_folder()
+
+    def _sync_folder(self) -> None:
+        """Make a new file's name durable."""
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the append lock, which all processes share."""
+        lock = os.open(self.folder / "append.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)

@@ -1,0 +1,98 @@
+"""Sends the adds of the outbox, in order within each scope."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import httpx
+
+from memlane_client.errors import AccessDenied, ApiError, Missing, Rejected, error_of
+from memlane_client.outbox.journal import GRACE_S, End, Entry, Journal
+from memlane_client.outbox.queue import DeliveryQueue
+
+
+@dataclass(slots=True)
+class Sender:
+    """One round at a time: read what was appended, send what is ready, record the ends.
+
+    `on_end` is called with each end, also of adds that another process has sent.
+    """
+
+    journal: Journal
+    http: httpx.AsyncClient
+    on_end: Callable[[End], None]
+    clock: Callable[[], float] = time.monotonic
+    queue: DeliveryQueue = field(default_factory=DeliveryQueue)
+    _drop_at: float = 0.0
+
+    async def step(self) -> float | None:
+        """One round. Returns seconds until the next attempt; None if nothing is pending."""
+        if not self.journal.sending and not self._take_over():
+            for end in self.journal.new_ends():
+                self.on_end(end)
+            return None
+        self.queue.extend(self.journal.new_entries())
+        ready = self.queue.ready(self.clock())
+        await asyncio.gather(*(self._deliver(entry) for entry in ready))
+        if self.clock() >= self._drop_at:
+            self._drop_at = self.clock() + GRACE_S
+            self.journal.drop_finished(self.queue.segments())
+        return self.queue.pause_s(self.clock())
+
+    def _take_over(self) -> bool:
+        """Become the sender, if there is none, and read what is pending."""
+        if not self.journal.become_sender():
+            return False
+        self.queue = DeliveryQueue(self.queue.retries)
+        entries = self.journal.new_entries()
+        ends = {end.key: end for end in self.journal.new_ends()}
+        for end in ends.values():
+            self.on_end(end)
+        self.queue.extend(entry for entry in entries if entry.add.key not in ends)
+        return True
+
+    async def _deliver(self, entry: Entry) -> None:
+        """Send one add. A failure that another attempt may repair leaves it in the queue."""
+        call = entry.add.call()
+        try:
+            response = await self.http.send(call.request(self.http))
+        except httpx.TransportError as error:
+            self.queue.fail(self.clock(), f"no response: {type(error).__name__}")
+            return
+        self._judge(entry, response)
+
+    def _judge(self, entry: Entry, response: httpx.Response) -> None:
+        """Record the end of an add, or leave it in the queue."""
+        match error_of(response):
+            case None:
+                self._accepted(entry, response)
+            case Rejected() as refusal:
+                self._finish(entry, End(entry.add.key, status=refusal.status, reason=str(refusal)))
+            case AccessDenied() | Missing() as wrong:
+                self.queue.block(self.clock(), str(wrong))
+            case ApiError() as failure:
+                self.queue.fail(self.clock(), str(failure), pause_s=failure.retry_after_s)
+
+    def _accepted(self, entry: Entry, response: httpx.Response) -> None:
+        """Record the event of an accepted add, unless another server has answered."""
+        event_id = _event_id(response)
+        if event_id is None:
+            self.queue.block(self.clock(), "the server at this URL is no Memlane")
+        else:
+            self._finish(entry, End(entry.add.key, event_id=event_id))
+
+    def _finish(self, entry: Entry, end: End) -> None:
+        self.journal.finish(entry, end)
+        self.queue.finish(entry)
+        self.on_end(end)
+
+
+def _event_id(response: httpx.Response) -> str | None:
+    """The event's id of an accepted add; None if another server answered."""
+    try:
+        return str(response.json()["event_id"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,196 @@
+"""Both clients over a mock transport: requests as the API expects them, answers as types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from memlane_client import (
+    AsyncMemlane,
+    EventFailed,
+    Memlane,
+    NotEnded,
+    Progress,
+    Receipt,
+    Rejected,
+    Retries,
+)
+
+EVENT = "5d9b2e5e-0f5c-4a76-9d6a-3a3f0d8c6b11"
+LINE = {"id": "1", "event": "ADD", "memory": "User lives in Porto", "reason": "new", "message": 0}
+
+
+def event(status: str, **fields: Any) -> dict[str, Any]:
+    lines = [LINE] if status == "SUCCEEDED" else []
+    return {"id": EVENT, "status": status, "results": lines, "from_a_newer_server": 1, **fields}
+
+
+def clients(handler: Callable[[httpx.Request], httpx.Response]) -> tuple[Memlane, AsyncMemlane]:
+    transport = httpx.MockTransport(handler)
+    fast = Retries(first_s=0.0)
+    return (
+        Memlane("key", transport=transport, retries=fast),
+        AsyncMemlane("key", async_transport=transport, retries=fast),
+    )
+
+
+async def test_an_add_leads_to_a_typed_receipt() -> None:
+    requests: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        if request.method == "POST":
+            return httpx.Response(200, json={"event_id": EVENT, "status": "PENDING"})
+        return httpx.Response(200, json=event("SUCCEEDED"))
+
+    sync, asynchronous = clients(handler)
+    with sync:
+        receipt = sync.add("I moved to Porto.", user_id="maya", run_id=None).receipt(5)
+    async with asynchronous:
+        assert await (await asynchronous.add("I moved to Porto.", user_id="maya")).receipt() == (
+            receipt
+        )
+    assert receipt.memories == ["User lives in Porto"]
+    assert receipt.results[0].event == "ADD"
+    assert (receipt.model_extra or {})["from_a_newer_server"] == 1
+    add, poll = requests[:2]
+    assert json.loads(add.content) == {
+        "messages": [{"role": "user", "content": "I moved to Porto."}],
+        "user_id": "maya",
+    }
+    assert add.headers["Authorization"] == "Token key"
+    assert poll.url.path == f"/v1/event/{EVENT}/"
+    assert float(poll.url.params["wait"]) == pytest.approx(5, abs=1)
+    keys = {request.headers["Idempotency-Key"] for request in requests if request.method == "POST"}
+    assert len(keys) == 2
+
+
+async def test_a_retry_of_an_add_has_the_same_key() -> None:
+    keys = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        if len(keys) == 1:
+            raise httpx.ReadTimeout("the answer is lost")
+        return httpx.Response(200, json={"event_id": EVENT})
+
+    sync, asynchronous = clients(handler)
+    with sync:
+        assert sync.add("Hi", user_id="maya").event_id() == EVENT
+    async with asynchronous:
+        await asynchronous.add("Hi", user_id="maya")
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize("messages", ["", []])
+def test_an_add_without_messages_or_ids_is_refused_before_it_is_sent(messages: Any) -> None:
+    with Memlane("key") as memlane:
+        with pytest.raises(ValueError, match="at least one message"):
+            memlane.add(messages, user_id="maya")
+        with pytest.raises(ValueError, match="user_id, agent_id"):
+            memlane.add("Hi", user_id="")
+
+
+async def test_a_failed_event_raises_with_its_receipt() -> None:
+    failed = event("FAILED", code="LLM_BAD_OUTPUT", error="not JSON")
+    sync, asynchronous = clients(lambda _: httpx.Response(200, json=failed))
+    with sync, pytest.raises(EventFailed, match="LLM_BAD_OUTPUT: not JSON") as caught:
+        sync.receipt(EVENT)
+    assert caught.value.receipt.code == "LLM_BAD_OUTPUT"
+    async with asynchronous:
+        with pytest.raises(EventFailed):
+            await asynchronous.receipt(EVENT)
+
+
+def test_a_receipt_that_is_not_there_in_time_is_a_timeout() -> None:
+    sync, _ = clients(lambda _: httpx.Response(200, json=event("RUNNING")))
+    with sync, pytest.raises(NotEnded, match="is RUNNING after 0 s") as caught:
+        sync.receipt(EVENT, 0)
+    assert isinstance(caught.value, TimeoutError)
+
+
+async def test_ids_of_a_search_are_filters_and_a_conversation_is_messages() -> None:
+    bodies: list[dict[str, Any]] = []
+    hit = {"id": "1", "memory": "User lives in Porto", "score": 0.8, "type": "fact"}
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        return httpx.Response(200, json={"results": [hit], "relations": []})
+
+    turns = [{"role": "user", "content": "And there?"}]
+    sync, asynchronous = clients(handler)
+    with sync:
+        answer = sync.search("Where?", user_id="maya", filters={"categories": "home"}, top_k=3)
+    async with asynchronous:
+        await asynchronous.search(turns, user_id="maya")
+    assert answer.results[0].score == 0.8
+    assert bodies == [
+        {
+            "query": "Where?",
+            "top_k": 3,
+            "filters": {"AND": [{"user_id": "maya"}, {"categories": "home"}]},
+        },
+        {"messages": turns, "filters": {"user_id": "maya"}},
+    ]
+
+
+async def test_a_stream_yields_progress_then_the_receipt() -> None:
+    def handler(_: httpx.Request) -> httpx.Response:
+        stage = json.dumps({"status": "RUNNING", "stage": "extract", "waiting": None})
+        end = json.dumps(event("SUCCEEDED"))
+        text = f": hello\n\nevent: stage\ndata: {stage}\n\nevent: end\ndata: {end}\n\n"
+        return httpx.Response(200, text=text)
+
+    sync, asynchronous = clients(handler)
+    with sync:
+        first, last = sync.stream(EVENT)
+    async with asynchronous:
+        assert [part async for part in asynchronous.stream(EVENT)] == [first, last]
+    assert isinstance(first, Progress)
+    assert first.stage == "extract"
+    assert isinstance(last, Receipt)
+    assert last.memories == ["User lives in Porto"]
+
+
+async def test_an_error_of_a_stream_is_raised() -> None:
+    sync, asynchronous = clients(lambda _: httpx.Response(400, json={"error": "no id"}))
+    with sync, pytest.raises(Rejected, match="no id"):
+        list(sync.stream("x"))
+    async with asynchronous:
+        with pytest.raises(Rejected, match="no id"):
+            [part async for part in asynchronous.stream("x")]
+
+
+async def test_memories_are_listed_read_changed_and_deleted() -> None:
+    seen: list[tuple[str, str]] = []
+    row = {"id": "1", "memory": "User lives in Porto", "metadata": {"n": 1}}
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append((request.method, request.url.raw_path.decode()))
+        page = {"count": 1, "results": [row]}
+        return httpx.Response(200, json=page if request.method == "POST" else row)
+
+    sync, asynchronous = clients(handler)
+    with sync:
+        assert sync.list({"user_id": "maya"}, size=5).results == [sync.get("1")]
+        sync.update("1", text="User lives in Bern")
+        sync.delete("1")
+    first, seen[:] = list(seen), []
+    async with asynchronous:
+        await asynchronous.list({"user_id": "maya"}, size=5)
+        assert (await asynchronous.get("1")).metadata == {"n": 1}
+        await asynchronous.update("1", text="User lives in Bern")
+        await asynchronous.delete("1")
+    assert (
+        first
+        == seen
+        == [
+            ("POST", "/v3/memories/?page=1&page_size=5"),
+            ("GET", "/v1/memories/1/"),
+            ("PUT", "/v1/memories/1/"),
+            ("DELETE", "/v1/memories/1/"),
+        ]
+    )
