@@ -2,7 +2,9 @@
 
 One thread for each loop calls into it at short intervals. If a call does not run in time, the loop
 is blocked: the thread logs the stack of the loop's own thread (files and functions, never values),
-counts the seconds in a metric, and adds them to the task that runs.
+and adds the seconds to the task that runs. When the loop goes on, the thread logs and counts the
+seconds, and logs the CPU time of the loop's thread: if it is much less, the loop waited for a CPU
+or for the GIL.
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ class LoopWatch:
         self._slow_s = slow_s
         self._ident: int | None = None
         self._turned = threading.Event()
-        # Time of the last look that saw progress, and if a block since then was logged.
+        # Time of the last look that saw progress, the CPU time of the loop's thread at that time,
+        # and if a block since then was logged.
         self._since = time.monotonic()
+        self._cpu_since = 0.0
         self._logged = False
         self._by_task: WeakKeyDictionary[asyncio.Task[Any], float] = WeakKeyDictionary()
         self._progress = threading.Event()
@@ -77,9 +81,12 @@ class LoopWatch:
         """Make one observation. A blocked loop is logged once, when it is seen first."""
         now = time.monotonic()
         if self._turned.is_set():
+            cpu_s = cpu_of(self._ident)
             if self._logged:
-                telemetry.loop_blocked_seconds.observe(now - self._since)
-            self._since, self._logged = now, False
+                blocked_s, used_s = now - self._since, cpu_s - self._cpu_since
+                telemetry.loop_blocked_seconds.observe(blocked_s)
+                log.info("loop_went_on", for_s=round(blocked_s, 2), cpu_s=round(used_s, 2))
+            self._since, self._cpu_since, self._logged = now, cpu_s, False
             self._call()
             return
         silent_s = now - self._since
@@ -108,6 +115,12 @@ class LoopWatch:
     def _run(self) -> None:
         while not self._closed.wait(self._slow_s / LOOKS_IN_TIME):
             self.look()
+
+
+def cpu_of(thread: int | None) -> float:
+    """CPU time of a thread in seconds; 0.0 where the platform has no such clock."""
+    clock = getattr(time, "pthread_getcpuclockid", None)
+    return time.clock_gettime(clock(thread)) if clock and thread else 0.0
 
 
 def stack_of(thread: int | None) -> list[str]:

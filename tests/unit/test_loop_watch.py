@@ -40,6 +40,34 @@ async def test_a_blocked_loop_is_logged_once_with_its_task_and_stack() -> None:
     assert any(line.endswith(" work") for line in entry["frames"])
 
 
+async def test_the_end_of_a_block_is_logged_with_its_seconds_and_its_cpu_time() -> None:
+    watch = LoopWatch(asyncio.get_running_loop(), slow_s=1e-6)
+    looked = threading.Event()
+
+    def look() -> None:
+        watch._turned.clear()
+        watch.look()
+        looked.set()
+
+    async def compute() -> None:
+        threading.Thread(target=look).start()
+        block(looked)
+        began_s = time.thread_time()
+        while time.thread_time() < began_s + 0.02:
+            pass
+
+    watch._call()
+    await asyncio.sleep(0)
+    with capture_logs() as logs:
+        watch.look()
+        await asyncio.create_task(compute())
+        watch._turned.set()
+        watch.look()
+    [blocked, went_on] = logs
+    assert (blocked["event"], went_on["event"]) == ("loop_blocked", "loop_went_on")
+    assert 0.02 <= went_on["cpu_s"] <= went_on["for_s"]
+
+
 async def test_the_time_of_a_block_belongs_to_its_task_alone() -> None:
     watch = LoopWatch(asyncio.get_running_loop(), slow_s=1e-6)
     released = threading.Event()

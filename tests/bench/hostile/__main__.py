@@ -5,8 +5,10 @@
     --list                   the names of the attacks
 
 Each attack runs alone, while another tenant polls /healthz, searches and adds. The table shows the
-slowest of each; an add's time is counted beyond the median of the adds before the attack. Exit
-status 1 if one is above its limit, failed, or if an attack took no effect.
+slowest of each; an add's time is counted beyond the median of the adds before the attack. `loop` is
+the longest CPU time for which the attack held an event loop of the API, which does not depend on
+other work on the machine. Exit status 1 if one is above its limit, failed, or if an attack took no
+effect.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
@@ -35,6 +38,8 @@ from tests.bench.hostile.tenant import Statuses, Tenant, organization
 from tests.support.stack import wait_until
 
 LIMITS_S = {"healthz": 0.25, "search": 1.0, "add": 5.0}
+# Longest CPU time in one piece on an event loop of the API.
+LOOP_LIMIT_S = 0.25
 # An attack may take this long; then the next one begins.
 LONGEST_ATTACK_S = 60.0
 # Time after an attack within which its effects are counted, and before one as the control.
@@ -47,6 +52,7 @@ SETTINGS = {
     "MEMLANE_API_PROCESSES": "2",
     "MEMLANE_WORKERS": "2",
     "MEMLANE_WEBHOOK_PRIVATE": "on",
+    "MEMLANE_SEAL_KEY": "5ea1" * 16,
     "MEMLANE_MAX_KEY_REQUESTS_PER_MIN": "6000",
     # Names the places that block an event loop for long.
     "MEMLANE_LOOP_SLOW_S": "0.15",
@@ -112,10 +118,12 @@ class Row:
     took_s: float
     slowest: Mapping[str, float]
     failed: int
+    loop_s: float
 
     @property
     def faults(self) -> list[str]:
         faults = [kind for kind, limit_s in LIMITS_S.items() if self.slowest[kind] > limit_s]
+        faults += ["loop"] if self.loop_s > LOOP_LIMIT_S else []
         faults += [f"{self.failed} failed"] if self.failed else []
         return faults + ([] if self.attack.expects & self.statuses.keys() else ["no effect"])
 
@@ -123,14 +131,38 @@ class Row:
         statuses = " ".join(f"{count}x{status}" for status, count in sorted(self.statuses.items()))
         times = " ".join(f"{self.slowest[kind]:8.2f}" for kind in LIMITS_S)
         verdict = "ok" if not self.faults else "ABOVE: " + ", ".join(self.faults)
-        return f"{self.attack.name:22} {self.took_s:7.1f} {times}  {statuses:26} {verdict}"
+        columns = f"{self.attack.name:22} {self.took_s:7.1f} {times} {self.loop_s:8.2f}"
+        return f"{columns}  {statuses:26} {verdict}"
 
 
-HEAD = f"{'attack':22} {'took s':>7} " + " ".join(f"{kind:>8}" for kind in LIMITS_S)
+COLUMNS = (*LIMITS_S, "loop")
+HEAD = f"{'attack':22} {'took s':>7} " + " ".join(f"{kind:>8}" for kind in COLUMNS)
 
 
-async def measured(attack: Attack, tenant: Tenant, samples: Samples, usual_s: float) -> Row:
+class LoopLog:
+    """The API's log of blocked event loops, from the end of the last read on."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._files = dict.fromkeys(folder.glob("api*.log"), 0) if folder else {}
+        self.longest_s()
+
+    def longest_s(self) -> float:
+        """The longest CPU time of a block since the last call."""
+        longest_s = 0.0
+        for file, offset in self._files.items():
+            text = file.read_bytes()
+            self._files[file] = len(text)
+            for line in text[offset if offset <= len(text) else 0 :].splitlines():
+                if b"loop_went_on" in line:
+                    longest_s = max(longest_s, float(json.loads(line)["cpu_s"]))
+        return longest_s
+
+
+async def measured(
+    attack: Attack, tenant: Tenant, samples: Samples, usual_s: float, loops: LoopLog
+) -> Row:
     """Run one attack and wait for what the control began during it."""
+    loops.longest_s()
     began = time.monotonic()
     statuses: Mapping[int, int] = Statuses()
     try:
@@ -146,10 +178,12 @@ async def measured(attack: Attack, tenant: Tenant, samples: Samples, usual_s: fl
     slowest = {kind: max((row.s for row in rows[kind]), default=0.0) for kind in LIMITS_S}
     slowest["add"] = max(0.0, slowest["add"] - usual_s)
     failed = sum(not row.ok for each in rows.values() for row in each)
-    return Row(attack, statuses, took_s, slowest, failed)
+    return Row(attack, statuses, took_s, slowest, failed, loops.longest_s())
 
 
-async def run(url: str, operator_key: str, attacks: Sequence[Attack]) -> list[Row]:
+async def run(
+    url: str, operator_key: str, attacks: Sequence[Attack], logs: Path | None
+) -> list[Row]:
     """Run the attacks one after another, and print each row."""
     port = urlsplit(url).port or 80
     hostile = organization(url, operator_key, "hostile")
@@ -160,7 +194,7 @@ async def run(url: str, operator_key: str, attacks: Sequence[Attack]) -> list[Ro
     began = time.monotonic()
     await tenant.fill()
     print(f"filled in {time.monotonic() - began:.0f} s", flush=True)
-    samples = Samples(port, other["key"])
+    samples, loops = Samples(port, other["key"]), LoopLog(logs)
     rows = []
     try:
         await samples.settled(time.monotonic() + CONTROL_S)
@@ -170,7 +204,7 @@ async def run(url: str, operator_key: str, attacks: Sequence[Attack]) -> list[Ro
         times = " ".join(f"{max(usual[kind]):8.2f}" for kind in LIMITS_S)
         print(f"{HEAD}\n{'(control alone)':30} {times}", flush=True)
         for attack in attacks:
-            rows.append(await measured(attack, tenant, samples, usual_s))
+            rows.append(await measured(attack, tenant, samples, usual_s, loops))
             print(rows[-1], flush=True)
     finally:
         samples.close()
@@ -185,12 +219,12 @@ async def _never(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
 
 
 @contextmanager
-def started(model: str) -> Iterator[tuple[str, str]]:
-    """A stack of its own: its URL and operator key."""
+def started(model: str) -> Iterator[tuple[str, str, Path]]:
+    """A stack of its own: its URL, operator key and folder of logs."""
     with provider() if model == "hosted" else nullcontext("") as base_url:
         settings = hosted(base_url, MEMLANE_GRAPH="on") if base_url else {}
         with stack({**settings, **SETTINGS}) as running:
-            yield running.url, running.key
+            yield running.url, running.key, running.data_dir / "logs"
 
 
 def main() -> int:
@@ -205,13 +239,9 @@ def main() -> int:
     if options.list:
         print("\n".join(f"{each.name:22} {each.about}" for each in attacks))
         return 0
-    with (
-        started(options.model) if not options.url else nullcontext((options.url, options.key)) as (
-            url,
-            key,
-        )
-    ):
-        rows = uvloop.run(run(url, key, attacks))
+    given = nullcontext((options.url, options.key, None))
+    with given if options.url else started(options.model) as (url, key, logs):
+        rows = uvloop.run(run(url, key, attacks, logs))
     faults = [row for row in rows if row.faults]
     print(f"{len(rows)} attacks, {len(faults)} above a limit")
     return 1 if faults else 0

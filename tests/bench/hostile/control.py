@@ -19,7 +19,8 @@ from typing import Any
 import uvloop
 
 HEALTH_EVERY_S, SEARCH_EVERY_S, ADD_EVERY_S = 0.02, 0.05, 0.1
-USER = "control"
+# Adds to one user, before the next user: the searches of a larger scope would be slower.
+ADDS_EACH = 50
 
 
 class Control:
@@ -28,7 +29,8 @@ class Control:
     def __init__(self, port: int, key: str) -> None:
         self._port = port
         self._key = key
-        self._turns = count()
+        self._turns, self._adds = count(), count()
+        self._user = "control"
 
     async def run(self) -> None:
         """Send requests until the process is ended."""
@@ -55,14 +57,15 @@ class Control:
 
     async def _search(self) -> bool:
         query = f"Which trail does the user like, visit {next(self._turns)}?"
-        body = {"query": query, "filters": {"user_id": USER}}
+        body = {"query": query, "filters": {"user_id": self._user}}
         status, _ = await self._send("POST", "/v3/memories/search/", body)
         return status == 200
 
     async def _add(self) -> bool:
         """Add a message and wait for the end of its event."""
         text = f"I like trail {next(self._turns)}."
-        body = {"user_id": USER, "messages": [{"role": "user", "content": text}]}
+        self._user = f"control-{next(self._adds) // ADDS_EACH}"
+        body = {"user_id": self._user, "messages": [{"role": "user", "content": text}]}
         status, answer = await self._send("POST", "/v3/memories/add/", body)
         if status != 200:
             return False

@@ -161,7 +161,7 @@ class Tenant:
             await self.add("mistyped", texts, infer=False)
 
     async def _dots(self) -> None:
-        self.events["before_dots"] = str(time.time() - 1)
+        self.events["before_dots"] = str(int(time.time()) - 1)
         texts = [f"{n}" + "." * 990 for n in range(30)]
         await self.add("dots", texts, infer=False)
 
