@@ -16,6 +16,7 @@ from pipeline.adapters.graph_bolt import BoltGraph
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
+from pipeline.graph import outbox
 from pipeline.graph.mirror import Mirroring
 from pipeline.graph.ports import MirrorChanges
 from pipeline.graph.store import Graph
@@ -26,6 +27,7 @@ from tests.integration.graph.test_editing import act, ids
 from tests.integration.graph.test_reads import FAMILY, drawn, graph, searched, texts
 from tests.support.api_service import MAYA, Service, serving
 from tests.support.bolt_server import BoltAddress
+from tests.support.stack import wait_until
 
 
 @pytest.fixture
@@ -216,6 +218,33 @@ END_LOCK = text(
       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     """
 )
+
+
+WRITES = "LOCK TABLE relations IN ROW EXCLUSIVE MODE"
+WAITS = """SELECT count(*) FROM pg_locks
+WHERE relation = 'relations'::regclass AND mode = 'ShareLock' AND NOT granted"""
+
+
+async def test_no_write_queues_behind_a_filling_that_waits_for_a_long_writer(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "WRITERS_PAUSE_S", 0.01)
+    await ledger.graph_outbox.register("server")
+    async with ledger.engine.connect() as long, ledger.engine.connect() as other:
+        await long.execute(text(WRITES))  # an erasure may hold it for minutes
+        filling = asyncio.create_task(ledger.graph_outbox.fill())
+
+        async def waits() -> bool:
+            return bool(await other.scalar(text(WAITS)))
+
+        await wait_until(waits, within_s=30, what="the filling waits for the writer")
+        await other.execute(text("SET LOCAL lock_timeout = '20s'"))
+        await other.execute(text(WRITES))  # raises if it waits behind the filling
+        await other.rollback()
+        assert not await ledger.graph_outbox.filled("server")
+        await long.rollback()
+        await filling
+    assert await ledger.graph_outbox.filled("server")
 
 
 class Late(BoltGraph):

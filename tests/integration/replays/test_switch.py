@@ -15,8 +15,10 @@ from pipeline.domain.facts import Fact
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
+from tests.integration.conflicts.test_conflicts import Overwriting
 from tests.integration.replays.test_shadow import rows
 from tests.support.api_service import ADD, MAYA, Service, error_of
+from tests.support.disagreements import UNDECIDED
 from tests.support.replaying import Tagged, look, replayed, switch, texts
 
 
@@ -117,6 +119,28 @@ async def test_a_memory_of_another_history_gets_the_replays_id(service: Service)
     assert answer.json()["kept"] == 0
     [new] = await service.listed(**MAYA)
     assert (new["memory"], new["id"] == old["id"]) == ("Likes tea.", False)
+
+
+async def test_a_switched_receipt_names_the_conflict_of_its_line(service: Service) -> None:
+    """Also if the replay's receipts were written for other memories than the scope's."""
+    disagreement = UNDECIDED["residence"]
+    service.engine.with_model(Tagged(tag="Someone says:"))
+    event_ids = [
+        await service.add(
+            messages=[{"role": "user", "name": said.speaker, "content": said.text}],
+            timestamp=int(said.said_at.timestamp()),
+            metadata={"batch": said.speaker},
+        )
+        for said in disagreement
+    ]
+    service.engine.with_model(Overwriting(disagreement))
+    replay = await replayed(service)
+    answer = await switch(service, replay["id"])
+    assert answer.status_code == 200, answer.text
+    [conflict] = (await service.client.get("/v1/conflicts/")).json()["results"]
+    assert {row["conflict_id"] for row in await service.listed(**MAYA)} == {conflict["id"]}
+    lines = (await service.event(event_ids[1]))["results"]
+    assert conflict["id"] in {line.get("conflict_id") for line in lines}
 
 
 async def test_a_switch_takes_as_many_statements_for_many_memories_as_for_one(
