@@ -127,11 +127,11 @@ async def test_a_switched_receipt_names_the_conflict_of_its_line(service: Servic
     service.engine.with_model(Tagged(tag="Someone says:"))
     event_ids = [
         await service.add(
-            messages=[{"role": "user", "name": said.speaker, "content": said.text}],
-            timestamp=int(said.said_at.timestamp()),
-            metadata={"batch": said.speaker},
+            messages=[{"role": "user", "name": each.speaker, "content": each.text}],
+            timestamp=int(each.said_at.timestamp()),
+            metadata={"batch": each.speaker},
         )
-        for said in disagreement
+        for each in disagreement
     ]
     service.engine.with_model(Overwriting(disagreement))
     replay = await replayed(service)

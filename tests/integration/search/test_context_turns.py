@@ -6,10 +6,13 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import insert, text
 
+from api.views.search import AROUND_TEXT, LONGEST_ANSWER
 from pipeline.domain.passages import PassageKey
 from pipeline.ledger.tables import events, lanes, messages
+from pipeline.search import store
 from tests.support.engine import Engine
 
 LONG = 5_000
@@ -90,3 +93,20 @@ async def test_at_the_ends_of_a_conversation_there_are_fewer(engine: Engine) -> 
     around = await engine.ledger.passages.around(engine.project.id, [keys[0], keys[-1]], turns=2)
     assert [turn.text for turn in around[keys[0]]] == ["turn 2", "turn 3"]
     assert [turn.text for turn in around[keys[-1]]] == [f"turn {LONG - 2}", f"turn {LONG - 1}"]
+
+
+async def test_the_turns_of_later_hits_are_not_read_once_there_are_enough(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = await converse(engine)
+    wanted = keys[10:40:10]
+    monkeypatch.setattr(store, "AROUND_AT_ONCE", 4)
+    passages = engine.ledger.passages
+    whole = await passages.around(engine.project.id, wanted, turns=2)
+    assert [len(whole[key]) for key in wanted] == [4, 4, 4]
+    part = await passages.around(engine.project.id, wanted, turns=2, most=5)
+    assert part == {key: whole[key] for key in wanted[:2]}
+
+
+def test_an_answer_has_no_room_for_the_turns_that_are_not_read() -> None:
+    assert store.MOST_AROUND * AROUND_TEXT >= LONGEST_ANSWER
