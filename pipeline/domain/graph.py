@@ -177,7 +177,8 @@ class FactMemory:
     `texts`: the active memories that it stored. `beside`: memories that contradict it and stay,
     because nothing decides or the change is withheld. `retired`: memories that it retires.
     `successor`: of a fact that arrived late and is only history. `repeats`: it says again what its
-    memory states, at an earlier time.
+    memory states, at an earlier time. `added`: its decision is an ADD, which compares it with no
+    memory of its attribute.
     """
 
     memory_id: UUID | None = None
@@ -186,6 +187,7 @@ class FactMemory:
     retired: tuple[UUID, ...] = ()
     successor: Successor | None = None
     repeats: bool = False
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)

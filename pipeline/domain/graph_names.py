@@ -9,7 +9,7 @@ from pipeline.domain.graph import GraphTypes, Relation
 from pipeline.text import polarity
 from pipeline.text.names import is_self, plain_name, says
 from pipeline.text.relation_names import attribute_of, canonical, role_in, role_of
-from pipeline.text.slots import slot
+from pipeline.text.slots import attribute_name, slot
 
 
 def still_says(text: str, name: str) -> bool:
@@ -21,6 +21,13 @@ def is_of_its_slot(fact: Fact, source: str, relation: str) -> bool:
     """True if a relation of this source is the fact's single-valued attribute."""
     ours = slot(subject_of(source), attribute_of(relation))
     return ours is not None and ours == fact.slot and fact.single_valued
+
+
+def is_of_its_attribute(fact: Fact, source: str, relation: str) -> bool:
+    """True if a relation of this source is the fact's attribute, of one value or several."""
+    if not fact.attribute or attribute_of(relation) != attribute_name(fact.attribute):
+        return False
+    return plain_name(subject_of(source)) == plain_name(subject_of(fact.subject or ""))
 
 
 def subject_of(name: str) -> str:

@@ -20,7 +20,8 @@ The memories decide what holds: an edge does not end by a fact that its memory c
 open conflict, or by one whose change was withheld; and it ends if the fact retires its memory,
 unless another memory of the fact says the same. Of an attribute with one value at a time, a value
 that an active memory states is a current edge: a fact ends only those of its own memory and of the
-memories that it retires, and its edge is current beside the others.
+memories that it retires, and its edge is current beside the others. A decision to ADD a fact
+compares it with no memory of its attribute, so the time line alone places its edge.
 
 An edge that the model ends is closed only if the fact takes it back, puts another destination in
 its place, or is about the same single-valued attribute; else the line is NOOP. A fact that takes a
@@ -53,18 +54,17 @@ from pipeline.domain.graph import (
 from pipeline.domain.graph_names import (
     compared_name,
     is_loop,
+    is_of_its_attribute,
     is_of_its_slot,
     is_proper,
     roles_of,
     still_says,
-    subject_of,
 )
 from pipeline.domain.graph_nodes import NodeSet
 from pipeline.text import polarity
 from pipeline.text.names import is_self, named_in, plain_name, says
 from pipeline.text.relation_names import (
     NAMING,
-    attribute_of,
     canonical,
     ended_by,
     ends_both,
@@ -73,7 +73,6 @@ from pipeline.text.relation_names import (
     opposites,
     words_about,
 )
-from pipeline.text.slots import attribute_name
 from pipeline.text.terms import terms
 from pipeline.text.word_lists import words_of
 
@@ -212,7 +211,9 @@ class _Plan:
         leaves the active memory that states it as it is.
         """
         memory, own = self.memories[fact], self.facts[fact].slot
-        if edge.valid_to is not None or edge.memory_id in (None, memory.memory_id, *memory.retired):
+        if memory.added or edge.valid_to is not None:
+            return False
+        if edge.memory_id in (None, memory.memory_id, *memory.retired):
             return False
         return edge.slot is not None and edge.slot == own and _same_slot(self.facts[fact], edge)
 
@@ -454,7 +455,8 @@ def _place_in_time(
             return plan.note(fact, GraphOutcome.NOOP, other, KNOWN)
     following = [other for other in others if other.valid_from > start]
     following += _end_covering(plan, edge, covering)
-    if plan.is_current(fact) and is_of_its_slot(plan.facts[fact], names[0], edge.relation):
+    own = is_of_its_slot(plan.facts[fact], names[0], edge.relation)
+    if own and plan.is_current(fact) and not plan.memories[fact].added:
         following = []  # the fact's memory holds now, beside other values or in their place
     ends = [(other.valid_from, other.event_id, other.fact) for other in following]
     successor = plan.memories[fact].successor
@@ -507,7 +509,8 @@ def _end(plan: _Plan, fact: int, listed: Sequence[UUID], stated: Sequence[Relati
             plan.note(fact, GraphOutcome.NOOP, edge, KEPT)
     if not stated and polarity.takes_back(text):
         for edge in list(plan.edges.values()):
-            if _is_its_value(plan.facts[fact], edge, named):
+            of_attribute = is_of_its_attribute(plan.facts[fact], edge.names[0], edge.relation)
+            if of_attribute and compared_name(edge.names[1]) in named:
                 _close_unless_it_stays(plan, edge, fact, TAKEN_BACK)
 
 
@@ -589,11 +592,3 @@ def _gives_its_value(plan: _Plan, fact: int, edge: _Edge) -> bool:
 def _same_slot(fact: Fact, edge: _Edge) -> bool:
     """True if the fact gives a value of the edge's single-valued attribute of the same subject."""
     return is_of_its_slot(fact, edge.names[0], edge.relation)
-
-
-def _is_its_value(fact: Fact, edge: _Edge, named: Collection[str]) -> bool:
-    """True if the edge is the value of the fact's attribute that the fact names."""
-    if not fact.attribute or attribute_of(edge.relation) != attribute_name(fact.attribute):
-        return False
-    same = plain_name(subject_of(edge.names[0])) == plain_name(subject_of(fact.subject or ""))
-    return same and compared_name(edge.names[1]) in named

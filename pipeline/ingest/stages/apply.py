@@ -105,7 +105,9 @@ def _outcome(changes: Sequence[Change], memories: ScopeMemories) -> FactMemory |
         texts = tuple(memory.text for memory in active if memory is not None)
         standing = next((memory.id for memory in active if memory is not None), stored[0].memory_id)
         retired = [c.memory_id for c in stored if c.outcome is Outcome.DELETE and c.memory_id]
-        return FactMemory(standing, texts, _beside(changes), tuple(retired))
+        beside = _beside(changes)
+        added = not beside and all(c.write.outcome is Outcome.ADD for c in changes)
+        return FactMemory(standing, texts, beside, tuple(retired), added=added)
     for change in changes:
         if change.after is not None and change.after.superseded_by is not None:
             later = memories.by_id[change.after.superseded_by]

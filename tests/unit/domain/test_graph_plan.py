@@ -14,6 +14,7 @@ from pipeline.domain.graph import (
     CurrentEdge,
     EdgeEnding,
     Entity,
+    FactMemory,
     GraphChanges,
     GraphPlan,
     GraphTypes,
@@ -78,6 +79,7 @@ def planned(
     at: datetime = JUNE,
     types: GraphTypes | None = None,
     nodes: NodeSet | None = None,
+    memories: Sequence[FactMemory] = (),
 ) -> GraphPlan:
     """The plan for edges `(fact, edge)`; `ended`: (position of a current edge, fact)."""
     types = types or GraphTypes()
@@ -96,6 +98,7 @@ def planned(
         answer,
         facts,
         [FactSource(EVENT, 1, at)] * len(facts),
+        memories,
         nodes=nodes or NodeSet(SCOPE, stored[0], types.entities),
         current=stored[1],
         types=types,
@@ -365,6 +368,36 @@ def test_of_two_residences_in_one_batch_the_later_one_stays():
     assert lines(plan) == [
         "ADD Maya lives_in Rome", "INVALIDATE Maya lives_in Rome", "ADD Maya lives_in Oslo",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("added", "ends"), [(True, True), (False, False)])
+def test_a_fact_that_was_added_ends_the_value_before_it_and_a_compared_one_only_its_own(
+    added: bool, ends: bool
+):
+    nodes, [edge] = known(("Maya", "lives_in", "Paris"))
+    fact = said("Maya lives in Rome.", subject="Maya", attribute="residence")
+    current = replace(edge, memory_id=UUID(int=8), slot=fact.slot)
+    memory = FactMemory(UUID(int=9), (fact.text,), added=added)
+    plan = planned(
+        [fact], [(0, ("Maya", "lives_in", "Rome"))], (nodes, [current]), memories=[memory]
+    )
+    assert [each.id for each in plan.ended] == ([edge.id] if ends else [])
+    assert [each.valid_to for each in plan.edges] == [None]
+
+
+def test_a_past_value_that_was_added_ends_when_the_current_one_began():
+    nodes, [edge] = known(("Maya", "lives_in", "Paris"), since=MAY)
+    fact = said(
+        "Maya lived in Rome in March 2026.",
+        subject="Maya", attribute="residence", valid_from=MARCH,
+    )  # fmt: skip
+    current = replace(edge, memory_id=UUID(int=8), slot=fact.slot)
+    memory = FactMemory(UUID(int=9), (fact.text,), added=True)
+    plan = planned(
+        [fact], [(0, ("Maya", "lives_in", "Rome"))], (nodes, [current]), memories=[memory]
+    )
+    assert plan.ended == []
+    assert [(each.valid_from, each.valid_to) for each in plan.edges] == [(MARCH, MAY)]
 
 
 def test_a_relation_of_the_project_keeps_its_name_and_direction():
