@@ -85,8 +85,14 @@ def test_every_package_of_the_product_stands_in_a_layer() -> None:
     assert all(contract["exhaustive"] for contract in layers)
 
 
-# Packages that the client may import; a framework's only in the module of that framework.
+# Packages that the client may import, and those of its extras, by folder or module.
 OF_CLIENT = {"memlane_client", "httpx", "pydantic"} | sys.stdlib_module_names
+EXTRAS = {"clients/python/memlane_client/proxy/": {"starlette", "uvicorn"}}
+
+
+def _of_extras(name: str) -> set[str]:
+    """Packages of the extra that a file of the client belongs to."""
+    return {item for place, items in EXTRAS.items() if name.startswith(place) for item in items}
 
 
 def _imported(path: Path) -> set[str]:
@@ -101,7 +107,10 @@ def _imported(path: Path) -> set[str]:
 
 
 def test_the_client_needs_nothing_of_the_server() -> None:
-    foreign = {name_of(path): _imported(path) - OF_CLIENT for path in sources("clients")}
+    foreign = {
+        name_of(path): _imported(path) - OF_CLIENT - _of_extras(name_of(path))
+        for path in sources("clients")
+    }
     assert foreign
     assert {name: packages for name, packages in foreign.items() if packages} == {}
 

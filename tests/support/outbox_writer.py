@@ -27,7 +27,7 @@ def write(url: str, key: str, folder: Path, life: int, turns: int) -> None:
             label = f"{life:03d}-{number:06d}"
             memlane.add(label, user_id=f"user-{number % USERS}", mode="turns")
             os.write(file, f"{label}\n".encode())
-        while not memlane.flush(timeout=60):
+        while not memlane.flush(60):
             pass
 
 

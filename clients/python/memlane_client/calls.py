@@ -23,6 +23,11 @@ CONNECT_S = 5.0
 READ_S = 30.0
 
 
+def timeout(seconds: float) -> httpx.Timeout:
+    """The timeout of a client whose requests are answered within this time."""
+    return httpx.Timeout(seconds, connect=min(seconds, CONNECT_S))
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request. `wait_s`: seconds that the server may hold it, in addition to the timeout.
@@ -46,7 +51,9 @@ class Call:
             json=self.body,
             params=self.params or None,
             headers=self.headers,
-            timeout=httpx.Timeout(READ_S + self.wait_s, connect=CONNECT_S),
+            timeout=httpx.Timeout(
+                (http.timeout.read or READ_S) + self.wait_s, connect=http.timeout.connect
+            ),
         )
 
 

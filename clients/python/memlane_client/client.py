@@ -12,7 +12,16 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from memlane_client import tickets
-from memlane_client.calls import CONNECT_S, Circuit, Flow, Retries, drive, drive_async
+from memlane_client.calls import (
+    CONNECT_S,
+    READ_S,
+    Circuit,
+    Flow,
+    Retries,
+    drive,
+    drive_async,
+    timeout,
+)
 from memlane_client.errors import Unreachable, error_of
 from memlane_client.operations import (
     AddFields,
@@ -46,6 +55,7 @@ class Connection:
         outbox: str | Path | None = None,
         most_bytes: int = MOST_BYTES,
         retries: Retries | None = None,
+        timeout_s: float = READ_S,
         transport: httpx.BaseTransport | None = None,
         async_transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -57,12 +67,17 @@ class Connection:
             outbox: folder of the outbox. Without one, an add waits for the server's answer.
             most_bytes: bound of the outbox.
             retries: of calls that do not go through the outbox.
+            timeout_s: of one request, beside the time that the server is asked to wait.
             transport: of the synchronous client, for tests.
             async_transport: of the asynchronous client and of the outbox, for tests.
 
         """
         headers = {"Authorization": f"Token {api_key}", "User-Agent": "memlane-client"}
-        self._options: dict[str, Any] = {"base_url": url.rstrip("/"), "headers": headers}
+        self._options: dict[str, Any] = {
+            "base_url": url.rstrip("/"),
+            "headers": headers,
+            "timeout": timeout(timeout_s),
+        }
         self._transport, self._async_transport = transport, async_transport
         self._api = Api(retries or Retries(), Circuit())
         self._outbox: Outbox | None = None
@@ -99,20 +114,27 @@ class Memlane(Connection):
             self._outbox.close(flush_s)
         self._http.close()
 
-    def add(self, messages: Messages, **fields: Unpack[AddFields]) -> Ticket:
+    def add(
+        self,
+        messages: Messages,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Unpack[AddFields],
+    ) -> Ticket:
         """Add messages.
 
         With an outbox: returns once the add is on disk. Errors: OutboxFull. Without: returns once
-        the server has accepted it. Errors: ApiError, Unreachable.
+        the server has accepted it. Errors: ApiError, Unreachable. `idempotency_key`: if the caller
+        has one; two adds with the same key and content are one.
         """
-        add = new_add(messages, fields)
+        add = new_add(messages, fields, key=idempotency_key)
         if self._outbox is not None:
             return Ticket(add.key, self._outbox.put(add), self.receipt)
         return Ticket(add.key, tickets.accepted(self._run(self._api.add(add))), self.receipt)
 
-    def flush(self, timeout: float = 60.0) -> bool:
-        """Wait until the server has accepted all adds of this process; False after `timeout`."""
-        return self._outbox is None or self._outbox.flush(timeout)
+    def flush(self, timeout_s: float = 60.0) -> bool:
+        """Wait until the server has accepted all adds of this process; False after that time."""
+        return self._outbox is None or self._outbox.flush(timeout_s)
 
     def event(self, event_id: str, *, wait: float = 0.0) -> Receipt:
         """Read an event; the server waits up to `wait` seconds for its end."""
@@ -178,22 +200,29 @@ class AsyncMemlane(Connection):
             await asyncio.to_thread(self._outbox.close, flush_s)
         await self._http.aclose()
 
-    async def add(self, messages: Messages, **fields: Unpack[AddFields]) -> AsyncTicket:
+    async def add(
+        self,
+        messages: Messages,
+        *,
+        idempotency_key: str | None = None,
+        **fields: Unpack[AddFields],
+    ) -> AsyncTicket:
         """Add messages.
 
         With an outbox: returns once the add is on disk. Errors: OutboxFull. Without: returns once
-        the server has accepted it. Errors: ApiError, Unreachable.
+        the server has accepted it. Errors: ApiError, Unreachable. `idempotency_key`: if the caller
+        has one; two adds with the same key and content are one.
         """
-        add = new_add(messages, fields)
+        add = new_add(messages, fields, key=idempotency_key)
         if self._outbox is not None:
             future = await asyncio.to_thread(self._outbox.put, add)
             return AsyncTicket(add.key, future, self.receipt)
         event_id = await self._run(self._api.add(add))
         return AsyncTicket(add.key, tickets.accepted(event_id), self.receipt)
 
-    async def flush(self, timeout: float = 60.0) -> bool:  # noqa: ASYNC109
-        """Wait until the server has accepted all adds of this process; False after `timeout`."""
-        return self._outbox is None or await asyncio.to_thread(self._outbox.flush, timeout)
+    async def flush(self, timeout_s: float = 60.0) -> bool:
+        """Wait until the server has accepted all adds of this process; False after that time."""
+        return self._outbox is None or await asyncio.to_thread(self._outbox.flush, timeout_s)
 
     async def event(self, event_id: str, *, wait: float = 0.0) -> Receipt:
         """Read an event; the server waits up to `wait` seconds for its end."""
@@ -244,8 +273,8 @@ class AsyncMemlane(Connection):
 
 
 def _stream(event_id: str) -> dict[str, Any]:
-    timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
-    return {"url": f"/v1/event/{event_id}/stream/", "timeout": timeout}
+    silence = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
+    return {"url": f"/v1/event/{event_id}/stream/", "timeout": silence}
 
 
 def _raise(response: httpx.Response) -> None:

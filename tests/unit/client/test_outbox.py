@@ -379,7 +379,7 @@ async def test_the_asynchronous_client_uses_the_same_outbox(api: FakeApi, tmp_pa
     transport = httpx.MockTransport(api)
     async with AsyncMemlane("key", outbox=tmp_path, async_transport=transport) as memlane:
         tickets = [await memlane.add(f"turn {n}", user_id="maya") for n in range(30)]
-        assert await memlane.flush(timeout=10)
+        assert await memlane.flush(10)
         assert [await ticket.event_id(10) for ticket in tickets] == [
             f"event-{n}" for n in range(30)
         ]

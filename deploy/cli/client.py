@@ -1,0 +1,43 @@
+"""memlane hook, memlane proxy: the client's commands, with the local stack's URL and key."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import typer
+
+from deploy.cli.context import local, options
+from deploy.stack.layout import PROJECT_ROOT
+
+# The client's folder in a checkout; the wheel has the package beside this one.
+CLIENT = PROJECT_ROOT / "clients" / "python"
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def hook(context: typer.Context) -> None:
+    """Handle the hook of a coding agent: JSON on standard input. `memlane hook --help`: options."""
+    _become("hook", context)
+
+
+def proxy(context: typer.Context) -> None:
+    """Serve the memory proxy, which is off by default. `memlane proxy --help` lists its options."""
+    _become("proxy", context)
+
+
+def _become(command: str, context: typer.Context) -> NoReturn:
+    """Replace this process by the client's command, which does not import the server."""
+    arguments = [sys.executable, "-m", "memlane_client", command, *_address(context), *context.args]
+    paths = [str(CLIENT), os.environ.get("PYTHONPATH", "")]  # noqa: TID251  of the new process
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}  # noqa: TID251
+    sys.stdout.flush()
+    os.execve(sys.executable, arguments, environment)  # noqa: S606  the same Python
+
+
+def _address(context: typer.Context) -> list[str]:
+    """URL and key file of `memlane --url --key-file`, or of the local stack."""
+    given = options(context)
+    configured, layout = local()
+    url = given.url or f"http://127.0.0.1:{configured.port}"
+    return ["--url", url, "--key-file", str(given.key_file or layout.api_key)]
