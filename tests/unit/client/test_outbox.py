@@ -366,6 +366,15 @@ def test_a_refused_add_raises_at_its_ticket(api: FakeApi, tmp_path: Path) -> Non
         assert not ticket.accepted
 
 
+def test_two_adds_with_one_key_are_one_event(api: FakeApi, tmp_path: Path) -> None:
+    api.answer = refused
+    with api.client(tmp_path) as memlane:
+        tickets = [memlane.add("one", user_id="maya", idempotency_key="k") for _ in range(2)]
+        api.answer = lambda _: None
+        assert [ticket.event_id(timeout=10) for ticket in tickets] == ["event-0", "event-0"]
+    assert api.accepted["maya"] == ["one"]
+
+
 def test_a_process_that_does_not_send_gets_its_events(api: FakeApi, tmp_path: Path) -> None:
     with api.client(tmp_path) as sender, api.client(tmp_path) as other:
         assert sender.add("one", user_id="maya").event_id(timeout=10) == "event-0"

@@ -76,14 +76,15 @@ class Outbox:
         """
         if self._closing:
             raise OutboxClosed("the client is closed")
-        future: Future[str] = Future()
-        self._waiting[add.key] = future
+        # An add with the key of a waiting one is the same add: both tickets get its event.
+        waiting = self._waiting.get(add.key)
+        future = self._waiting[add.key] = waiting or Future()
         stored = False
         try:
             self._journal.append(add)
             stored = True
         finally:
-            if not stored:
+            if not stored and waiting is None:
                 del self._waiting[add.key]
         self._start()
         self._notify()
