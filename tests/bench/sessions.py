@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -41,6 +42,8 @@ from tests.support.stack import Stack, wait_until
 
 USERS, MEMORIES_EACH = 10, 40
 CALLERS = 8
+# Adds that wait at most: beyond a limit they are refused.
+OPEN = 1_000
 # Sessions that a request ends; the others end by their time.
 BY_REQUEST = 200
 RUN, PLACE = "visitqx", "Qxville"
@@ -151,8 +154,7 @@ async def measure(stack: Stack, sessions: int, groups: int, rest_s: float) -> FI
     for key in keys.values():
         await fill_users(stack, key)
     await settled(connection)
-    filled_s = await fill_sessions(stack, keys["busy"], sessions)
-    await settled(connection)
+    filled_s = await fill_sessions(stack, keys["busy"], sessions, connection)
     reading = asyncio.create_task(readers.run())
     try:
         readers.phase = "live"
@@ -188,8 +190,10 @@ async def fill_users(stack: Stack, key: str) -> None:
         await Sender(stack.url, key).request("POST", "/v3/memories/add/", body)
 
 
-async def fill_sessions(stack: Stack, key: str, sessions: int) -> float:
-    """Declare the runs, and add a message to each. Returns the seconds."""
+async def fill_sessions(
+    stack: Stack, key: str, sessions: int, connection: asyncpg.Connection[Any]
+) -> float:
+    """Declare the runs, and add a message to each, a part at a time. Returns the seconds."""
 
     def declare(n: int) -> bytes:
         return raw(stack, key, "PUT", f"/v1/runs/{RUN}{n}/", {"privacy": "temporary"})
@@ -200,10 +204,18 @@ async def fill_sessions(stack: Stack, key: str, sessions: int) -> float:
         return raw(stack, key, "POST", "/v3/memories/add/", body)
 
     began = time.monotonic()
-    for request in (declare, add):
-        result = await send_all(stack.port, request, callers=CALLERS, requests=sessions)
-        assert not result.failures, result.summary()
+    for start in range(0, sessions, OPEN):
+        number = min(OPEN, sessions - start)
+        for request in (declare, add):
+            part = partial(_shifted, request, start)
+            result = await send_all(stack.port, part, callers=CALLERS, requests=number)
+            assert not result.failures, result.summary()
+        await settled(connection)
     return time.monotonic() - began
+
+
+def _shifted(request: Callable[[int], bytes], start: int, turn: int) -> bytes:
+    return request(start + turn)
 
 
 def raw(stack: Stack, key: str, method: str, path: str, body: Any) -> bytes:
