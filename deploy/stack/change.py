@@ -18,6 +18,8 @@ OF_ALL = {
     *("MEMLANE_CHROMA_URL", "MEMLANE_QDRANT_URL", "MEMLANE_VECTORS", "MEMLANE_VECTOR_BUCKETS"),
     *("MEMLANE_EMBEDDER__MODEL", "MEMLANE_GRAPH_STORE", "MEMLANE_BOLT_URL"),
 }
+# What is shown for a value of which only a hash is known.
+BEFORE = "(before)"
 ONE_BY_ONE = "API and workers are replaced one by one; the others answer requests."
 API_STOPS = "The only API process is replaced: requests fail for some seconds, nothing is lost."
 ALL_STOP = "Everything restarts: the API does not answer for about a minute, nothing is lost."
@@ -27,11 +29,13 @@ ALL_STOP = "Everything restarts: the API does not answer for about a minute, not
 class SettingsChange:
     """New settings of a stack.
 
-    `lines`: each setting that a person changed, with its old and new value. `downgrades`: sentences
-    about a model that is given up. `how`: what happens to a running stack; None if none runs.
+    `lines`: each setting that a person changed, with its old and new value. `edited`: the settings
+    that were changed in the saved file since the stack started. `downgrades`: sentences about a
+    model that is given up. `how`: what happens to a running stack; None if none runs.
     """
 
     lines: Mapping[str, tuple[str, str]]
+    edited: Mapping[str, str]
     downgrades: list[str]
     how: str | None
 
@@ -50,35 +54,46 @@ class SettingsChange:
         """
         last = state or read(layout)
         lines = saved.differences(settings)
-        llm, embedder = settings.llm.model, settings.embedder.model
+        current = saved.current(settings)
+        others = changes(settings, last.salt, last.settings) if last else []
+        edited = {
+            name: masked(name, current.get(name))
+            for name in others
+            if last and name in last.settings and name not in lines
+        }
+        llm, embedder = (last.llm, last.embedder) if last else (RULES, MINILM)
         if saved.path.exists():
-            llm = saved.file.get("MEMLANE_LLM__MODEL", RULES)
+            llm = saved.file.get("MEMLANE_LLM__MODEL", llm)
             embedder = saved.file.get("MEMLANE_EMBEDDER__MODEL", MINILM)
-        elif last is not None:  # started by a release that saved no settings
-            llm, embedder = last.llm, last.embedder
-            current = saved.current(settings)
-            for name in changes(settings, last.salt, last.settings):
-                if name in last.settings:
-                    lines[name] = ("(before)", masked(name, current.get(name)))
+        else:  # started by a release that saved no settings, or the file is lost
+            lines |= {name: (BEFORE, value) for name, value in edited.items()}
+            edited = {}
         sentences = downgrades(settings, llm=llm, embedder=embedder)
-        return cls(lines, sentences, _how(settings, state, changed))
+        return cls(lines, edited, sentences, _how(settings, state, changed))
 
     @property
     def rolls(self) -> bool:
         """True if the processes can be replaced one by one."""
         return self.how in (ONE_BY_ONE, API_STOPS)
 
-    def agreed(self, *, sure: bool) -> bool:
-        """Show the change, and ask at the terminal unless `sure`. True if it may be applied."""
-        if not self.lines and not self.downgrades:
-            if self.how:
-                print(self.how, flush=True)
-            return True
-        print("Settings that change:")
+    def _show(self) -> None:
+        """Print the settings, what they give up, and what happens to a running stack."""
+        if self.lines or self.edited or self.downgrades:
+            print("Settings that change:")
         for name, (old, new) in self.lines.items():
             print(f"  {name}: {old} → {new}")
+        for name, value in self.edited.items():
+            print(f"  {name}: {BEFORE} → {value}")
         for sentence in (*self.downgrades, *filter(None, [self.how])):
             print(sentence, flush=True)
+
+    def agreed(self, *, sure: bool) -> bool:
+        """Show the change, and ask at the terminal unless `sure`. True if it may be applied."""
+        asked = bool(self.lines or self.downgrades)
+        if asked or self.how:
+            self._show()
+        if not asked:
+            return True
         if sure or (sys.stdin.isatty() and input("Apply them? Type yes: ") == "yes"):
             return True
         unasked = command_line("up", "--yes")

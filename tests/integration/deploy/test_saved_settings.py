@@ -78,6 +78,32 @@ def test_a_stack_of_a_release_that_saved_nothing_keeps_its_model(stack: LocalSta
     assert stack.processes() == before
 
 
+def test_a_model_whose_line_is_lost_is_not_replaced_by_the_rules(stack: LocalStack) -> None:
+    stack.extra = {"MEMLANE_LLM__MODEL": "openai/gpt-4o-mini", "MEMLANE_WORKER_CONCURRENCY": "50"}
+    assert stack.up().returncode == 0
+    stack.extra = {}
+    file = stack.layout.env.read_text()
+    stack.layout.env.write_text(file.replace("MEMLANE_LLM__MODEL=openai/gpt-4o-mini\n", ""))
+    for _ in ("running", "stopped"):
+        done = stack.up()
+        assert done.returncode == 1
+        assert "openai/gpt-4o-mini is replaced by local/rules" in done.stdout
+        stack.cli("down")
+
+
+def test_a_setting_that_was_changed_in_the_file_is_named_and_applied(stack: LocalStack) -> None:
+    stack.extra = {"MEMLANE_LLM__API_KEY": "a-secret", "MEMLANE_WORKER_CONCURRENCY": "50"}
+    assert stack.up().returncode == 0
+    stack.extra = {}
+    file = stack.layout.env.read_text()
+    stack.layout.env.write_text(file.replace("a-secret", "another").replace("=50", "=60"))
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    assert "MEMLANE_WORKER_CONCURRENCY: (before) → 60" in done.stdout
+    assert "MEMLANE_LLM__API_KEY: (before) → (secret)" in done.stdout
+    assert "replaced one by one" in done.stdout or "is replaced" in done.stdout
+
+
 def test_an_index_that_was_never_built_is_refused_before_anything_stops(stack: LocalStack) -> None:
     table = json.loads(stack.programs.read_text())
     del table["migrate"]
