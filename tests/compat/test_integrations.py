@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +66,28 @@ def test_the_python_package(
         check=False,
     )
     judge(packages[0], done, at_least=checks)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("framework", "driver", "checks"),
+    [
+        ("langgraph==1.2.22", "langgraph_store.py", 6),
+        ("google-adk==2.13.0", "adk_memory.py", 2),
+    ],
+    ids=["langgraph", "adk"],
+)
+def test_our_client_in_the_framework(
+    framework: str, driver: str, checks: int, environment: dict[str, str], project_root: Path
+) -> None:
+    executables = python_with(framework)
+    paths = f"{CLIENTS}:{project_root / 'clients/python'}"
+    done = subprocess.run(
+        [executables / "python", CLIENTS / driver],
+        env=environment | QUIET | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    judge(framework, done, at_least=checks)

@@ -87,7 +87,11 @@ def test_every_package_of_the_product_stands_in_a_layer() -> None:
 
 # Packages that the client may import, and those of its extras, by folder or module.
 OF_CLIENT = {"memlane_client", "httpx", "pydantic"} | sys.stdlib_module_names
-EXTRAS = {"clients/python/memlane_client/proxy/": {"starlette", "uvicorn"}}
+EXTRAS = {
+    "clients/python/memlane_client/proxy/": {"starlette", "uvicorn"},
+    "clients/python/memlane_client/integrations/langgraph.py": {"langgraph"},
+    "clients/python/memlane_client/integrations/google_adk.py": {"google"},
+}
 
 
 def _of_extras(name: str) -> set[str]:

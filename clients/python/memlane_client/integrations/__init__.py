@@ -1,0 +1,1 @@
+"""Memory for agent frameworks; each module needs the extra of the same name."""

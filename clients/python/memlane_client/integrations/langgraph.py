@@ -1,0 +1,222 @@
+"""Store of LangGraph: `compile(store=MemlaneStore(Memlane(key)))`.
+
+An item is one verbatim memory: its text is what a search finds, and its metadata has namespace, key
+and value. Each item has a `run_id` of its own, so two items with one text do not count as a repeat,
+and items are written side by side. `app_id` names the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from memlane_client.client import Memlane
+from memlane_client.receipts import MemoryRow, SearchHit
+
+PAGE = 200
+MOST_RESULTS = 1_000
+LONGEST_TEXT = 32_000
+OPERATORS = {"$eq": "eq", "$ne": "ne", "$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
+
+
+class MemlaneStore(BaseStore):
+    """A store on the synchronous client without an outbox: a `put` is visible once it returns.
+
+    `fields`: top-level fields of a value that a search reads; without it, all texts of the value.
+    """
+
+    supports_ttl = False
+
+    def __init__(
+        self, memlane: Memlane, *, app_id: str = "langgraph", fields: Iterable[str] | None = None
+    ) -> None:
+        """`app_id`: name of the store."""
+        if memlane.outbox_status() is not None:
+            raise ValueError("a store reads what it has written: use a client without an outbox")
+        self._memlane = memlane
+        self._app = {"app_id": app_id}
+        self._fields = list(fields) if fields is not None else None
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Run reads first, then the last write of each key, as LangGraph's own stores do."""
+        results: list[Result] = []
+        writes: dict[tuple[tuple[str, ...], str], PutOp] = {}
+        for op in ops:
+            match op:
+                case GetOp():
+                    results.append(self._read(op))
+                case SearchOp():
+                    results.append(list(self._search(op)))
+                case ListNamespacesOp():
+                    results.append(self._namespaces(op))
+                case PutOp():
+                    writes[op.namespace, op.key] = op
+                    results.append(None)
+                case _:
+                    raise ValueError(f"unknown operation: {type(op).__name__}")
+        for write in writes.values():
+            self._write(write)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same in a thread."""
+        return await asyncio.to_thread(self.batch, list(ops))
+
+    def _read(self, op: GetOp) -> Item | None:
+        rows = self._rows(_run(op.namespace, op.key))
+        return next((_item(row) for row in rows), None)
+
+    def _write(self, op: PutOp) -> None:
+        """Add, change or delete the memory of an item."""
+        rows = list(self._rows(_run(op.namespace, op.key)))
+        if op.value is None:
+            for row in rows:
+                self._memlane.delete(row.id)
+            return
+        text, metadata = self._text(op), _metadata(op)
+        if rows:
+            self._memlane.update(rows[0].id, text=text, metadata=metadata)
+        else:
+            run_id = _run(op.namespace, op.key)
+            self._memlane.add(
+                text, infer=False, metadata=metadata, app_id=self._app["app_id"], run_id=run_id
+            )
+
+    def _text(self, op: PutOp) -> str:
+        """The text that a search reads; the key for an item that is not indexed."""
+        assert op.value is not None
+        fields = op.index if op.index is not None else self._fields
+        if fields is False:
+            return str(op.key)
+        values = op.value.values() if fields is None else map(op.value.get, fields)
+        return "\n".join(_texts(list(values)))[:LONGEST_TEXT].strip() or str(op.key)
+
+    def _search(self, op: SearchOp) -> Iterator[SearchItem]:
+        """Items below the prefix that match the filter; by meaning if there is a query."""
+        filters = self._filters(op.namespace_prefix, op.filter)
+        end = min(op.offset + op.limit, MOST_RESULTS)
+        if op.query:
+            indexed = {"AND": [*filters["AND"], {"metadata.indexed": True}]}
+            answer = self._memlane.search(op.query, filters=indexed, top_k=end, threshold=0.0)
+            rows: list[MemoryRow] = list(answer.results)
+        else:
+            rows = list(self._all(filters, most=end))
+        for row in rows[op.offset : end]:
+            score = row.score if isinstance(row, SearchHit) else None
+            yield SearchItem(score=score, **_item_fields(row))
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        """The namespaces that match; reads all items of the store."""
+        spaces = {_namespace(row) for row in self._all(self._filters((), None), most=None)}
+        matching = {
+            space for space in spaces if all(_matches(c, space) for c in op.match_conditions or ())
+        }
+        cut = sorted({space[: op.max_depth] for space in matching})
+        return cut[op.offset : op.offset + op.limit]
+
+    def _rows(self, run_id: str) -> Iterator[MemoryRow]:
+        return self._all({"AND": [self._app, {"run_id": run_id}]}, most=None)
+
+    def _all(self, filters: Mapping[str, Any], *, most: int | None) -> Iterator[MemoryRow]:
+        """Memories that match, page by page."""
+        number = 1
+        while True:
+            page = self._memlane.list(filters, page=number, size=PAGE)
+            yield from page.results
+            if not page.next or (most is not None and number * PAGE >= most):
+                return
+            number += 1
+
+    def _filters(
+        self, prefix: tuple[str, ...], values: Mapping[str, Any] | None
+    ) -> dict[str, list[Any]]:
+        """Conditions of the store, the namespace's prefix, and the fields of values."""
+        parts: list[Any] = [self._app]
+        parts += [{f"metadata.path.p{depth}": label} for depth, label in enumerate(prefix)]
+        for name, wanted in (values or {}).items():
+            parts.append({f"metadata.value.{name}": _condition(wanted)})
+        return {"AND": parts}
+
+
+def _run(namespace: tuple[str, ...], key: str) -> str:
+    return hashlib.sha256(json.dumps([namespace, key]).encode()).hexdigest()
+
+
+def _metadata(op: PutOp) -> dict[str, Any]:
+    """Namespace, key and value; labels of the namespace are separate, for filters by prefix."""
+    return {
+        "namespace": list(op.namespace),
+        "path": {f"p{depth}": label for depth, label in enumerate(op.namespace)},
+        "key": op.key,
+        "value": op.value,
+        "indexed": op.index is not False,
+    }
+
+
+def _namespace(row: MemoryRow) -> tuple[str, ...]:
+    return tuple((row.metadata or {}).get("namespace", ()))
+
+
+def _item_fields(row: MemoryRow) -> dict[str, Any]:
+    metadata = row.metadata or {}
+    created_at = row.created_at or datetime.fromtimestamp(0, UTC)
+    return {
+        "namespace": _namespace(row),
+        "key": metadata.get("key", ""),
+        "value": metadata.get("value", {}),
+        "created_at": created_at,
+        "updated_at": row.updated_at or created_at,
+    }
+
+
+def _item(row: MemoryRow) -> Item:
+    return Item(**_item_fields(row))
+
+
+def _condition(wanted: Any) -> Any:
+    """A condition of LangGraph as one of Memlane. Errors: ValueError for an unknown operator."""
+    if not isinstance(wanted, dict) or not any(name.startswith("$") for name in wanted):
+        return {"eq": wanted}
+    if unknown := wanted.keys() - OPERATORS.keys():
+        raise ValueError(f"unknown operator: {', '.join(sorted(unknown))}")
+    return {OPERATORS[name]: value for name, value in wanted.items()}
+
+
+def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
+    """True if the namespace begins or ends with the path; `*` stands for any label."""
+    path = tuple(condition.path)
+    if len(path) > len(namespace):
+        return False
+    start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
+    part = namespace[start : start + len(path)]
+    return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts and numbers in a JSON value, depth first."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,92 @@
+"""The memory service of Google's Agent Development Kit on Memlane."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from google.adk.events.event import Event  # type: ignore[import-not-found,unused-ignore]
+from google.adk.memory.memory_entry import (  # type: ignore[import-not-found,unused-ignore]
+    MemoryEntry,
+)
+from google.adk.sessions import (  # type: ignore[import-not-found,unused-ignore]
+    InMemorySessionService,
+)
+from google.genai import types  # type: ignore[import-not-found,unused-ignore]
+from memlane_client import AsyncMemlane
+from memlane_client.integrations.google_adk import MemlaneMemoryService
+from report import SERVER, USER, report, wait_for_events  # type: ignore[import-not-found,unused-ignore]
+
+IDS = {"app_name": "shop", "user_id": USER}
+
+
+def content(text: str, **options: Any) -> types.Content:
+    return types.Content(role="user", parts=[types.Part(text=text, **options)])
+
+
+async def with_service(run: Any) -> Any:
+    async with AsyncMemlane(os.environ["MEM0_API_KEY"], os.environ["MEMLANE_URL"]) as memlane:
+        return await run(MemlaneMemoryService(memlane))
+
+
+def found(query: str, **ids: str) -> list[MemoryEntry]:
+    async def run(service: MemlaneMemoryService) -> list[MemoryEntry]:
+        return list((await service.search_memory(query=query, **(IDS | ids))).memories)
+
+    return list(asyncio.run(with_service(run)))
+
+
+def count_events() -> int:
+    return int(SERVER.get("/v1/events/", params={"user_id": USER}).json()["count"])
+
+
+async def add_session_twice(service: MemlaneMemoryService) -> None:
+    sessions = InMemorySessionService()
+    session = await sessions.create_session(**IDS, session_id="s1")
+    for author, text in (("user", "I live in Turku."), ("agent", "Noted."), ("user", "")):
+        await sessions.append_event(session, Event(author=author, content=content(text)))
+    thought = Event(author="agent", content=content("The user is Finnish.", thought=True))
+    await sessions.append_event(session, thought)
+    session = await sessions.get_session(**IDS, session_id="s1")
+    await service.add_session_to_memory(session)
+    await sessions.append_event(session, Event(author="user", content=content("I keep bees.")))
+    await service.add_session_to_memory(session)
+
+
+def sessions() -> None:
+    asyncio.run(with_service(add_session_twice))
+    wait_for_events()
+    assert count_events() == 3, count_events()
+    texts = [entry.content.parts[0].text for entry in found("Where does the user live?")]
+    assert any("Turku" in text for text in texts), texts
+    assert found("Turku", user_id="somebody else") == []
+    assert found("Turku", app_name="another") == []
+
+
+def memories() -> None:
+    entry = MemoryEntry(content=content("Prefers window seats"), custom_metadata={"k": "v"})
+
+    async def run(service: MemlaneMemoryService) -> None:
+        await service.add_memory(**IDS, memories=[entry])
+
+    asyncio.run(with_service(run))
+    [best, *_] = found("Which seat?")
+    assert best.content.parts[0].text == "Prefers window seats"
+    assert best.custom_metadata == {"k": "v"}
+    assert best.timestamp
+
+    async def delete(service: MemlaneMemoryService) -> None:
+        await service.delete_memory(app_name="another", user_id=USER, memory_id=best.id)
+        assert any(row.id == best.id for row in await again(service))
+        await service.delete_memory(**IDS, memory_id=best.id)
+        await service.delete_memory(**IDS, memory_id=best.id)
+        assert not any(row.id == best.id for row in await again(service))
+
+    async def again(service: MemlaneMemoryService) -> list[MemoryEntry]:
+        return list((await service.search_memory(**IDS, query="Which seat?")).memories)
+
+    asyncio.run(with_service(delete))
+
+
+report({"add_session_to_memory, search_memory": sessions, "add_memory, delete_memory": memories})

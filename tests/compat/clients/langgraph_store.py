@@ -1,0 +1,140 @@
+"""The store of LangGraph on Memlane, step by step beside LangGraph's own store in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from langgraph.graph import START, StateGraph  # type: ignore[import-not-found,unused-ignore]
+from langgraph.store.base import (  # type: ignore[import-not-found,unused-ignore]
+    BaseStore,
+    GetOp,
+    PutOp,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore  # type: ignore[import-not-found,unused-ignore]
+from memlane_client import Memlane
+from memlane_client.integrations.langgraph import MemlaneStore
+from report import USER, report  # type: ignore[import-not-found,unused-ignore]
+
+memlane = Memlane(os.environ["MEM0_API_KEY"], os.environ["MEMLANE_URL"])
+STORES: list[BaseStore] = [InMemoryStore(), MemlaneStore(memlane, app_id=USER)]
+HOME, WORK = ("users", "maya", "home"), ("users", "maya", "work")
+
+
+def same(read: Callable[[BaseStore], Any]) -> Any:
+    """The answer, which both stores must give."""
+    expected, real = (read(store) for store in STORES)
+    assert real == expected, f"{real} is not {expected}"
+    return real
+
+
+def facts(item: Any) -> Any:
+    return item and (item.namespace, item.key, item.value)
+
+
+def read(store: BaseStore, *, space: tuple[str, ...], key: str) -> Any:
+    return facts(store.get(space, key))
+
+
+def spaces(store: BaseStore, **options: Any) -> Any:
+    return store.list_namespaces(**options)
+
+
+def put_get_delete() -> None:
+    for store in STORES:
+        assert store.get(HOME, "pet") is None
+        store.put(HOME, "pet", {"text": "A dog called Bodo", "age": 3, "tags": ["a", {"b": None}]})
+        store.put(WORK, "pet", {"text": "A dog called Bodo", "age": 3, "tags": []})
+        store.put(HOME, "car", {"text": "A red Saab", "age": 20})
+        store.put(HOME, "car", {"text": "A blue Saab", "age": 21})
+        store.put(("users", "ravi"), "pet", {"text": "A cat", "age": 1})
+        store.delete(HOME, "nothing")
+    for space, key in ((HOME, "pet"), (WORK, "pet"), (HOME, "car"), (HOME, "x")):
+        same(partial(read, space=space, key=key))
+    item = STORES[1].get(HOME, "car")
+    assert item is not None
+    assert item.updated_at >= item.created_at
+    for store in STORES:
+        store.put(("users", "ravi"), "bike", {"text": "A bike", "age": 2})
+        store.delete(("users", "ravi"), "pet")
+    assert same(lambda store: facts(store.get(("users", "ravi"), "pet"))) is None
+
+
+def searches() -> None:
+    def found(store: BaseStore, *prefix: str, **options: Any) -> list[Any]:
+        items = map(facts, store.search(tuple(prefix), **options))
+        return sorted(json.dumps(item, sort_keys=True) for item in items)
+
+    def below_users(store: BaseStore, condition: dict[str, Any]) -> list[Any]:
+        return found(store, "users", filter=condition)
+
+    assert len(same(found)) == 4
+    assert len(same(lambda store: found(store, "users", "maya", "home"))) == 2
+    assert same(lambda store: found(store, "users", "ma")) == []
+    for condition in (
+        {"age": 3}, {"age": {"$gt": 3}}, {"age": {"$lte": 3}}, {"age": {"$ne": 3}},
+        {"text": "A blue Saab", "age": 21}, {"none": 1},
+    ):  # fmt: skip
+        same(partial(below_users, condition=condition))
+    assert len(STORES[1].search(("users",), limit=2)) == 2
+    assert len(STORES[1].search(("users",), limit=2, offset=3)) == 1
+    [best, *_] = STORES[1].search(("users", "maya"), query="Which animal?", limit=3)
+    assert best.key == "pet"
+    assert best.score is not None
+
+
+def namespaces() -> None:
+    options: dict[str, Any]
+    for options in (
+        {}, {"prefix": ("users",)}, {"suffix": ("work",)}, {"prefix": ("users", "*", "home")},
+        {"max_depth": 2}, {"limit": 1}, {"offset": 1}, {"prefix": ("nothing",)},
+    ):  # fmt: skip
+        same(partial(spaces, **options))
+
+
+def batches() -> None:
+    ops = [
+        PutOp(("b",), "k", {"n": 1}),
+        PutOp(("b",), "k", {"n": 2}),
+        GetOp(("b",), "k"),
+        SearchOp(("b",)),
+    ]
+    same(lambda store: store.batch(ops))
+    assert same(lambda store: facts(store.get(("b",), "k")))[2] == {"n": 2}
+    same(lambda store: facts(asyncio.run(store.aget(("b",), "k"))))
+
+
+def not_indexed() -> None:
+    STORES[1].put(("i",), "hidden", {"text": "A submarine"}, index=False)
+    assert STORES[1].search(("i",), query="submarine") == []
+    assert len(STORES[1].search(("i",))) == 1
+
+
+def in_a_graph() -> None:
+    def remember(state: dict[str, Any], *, store: BaseStore) -> dict[str, Any]:
+        store.put(("graph",), "last", {"text": state["text"]})
+        item = store.get(("graph",), "last")
+        assert item is not None
+        return {"text": item.value["text"] + "!"}
+
+    graph = StateGraph(dict)
+    graph.add_node("remember", remember)
+    graph.add_edge(START, "remember")
+    assert graph.compile(store=STORES[1]).invoke({"text": "Hi"}) == {"text": "Hi!"}
+
+
+report(
+    {
+        "put, get, delete": put_get_delete,
+        "search": searches,
+        "list_namespaces": namespaces,
+        "batch, abatch": batches,
+        "index=False": not_indexed,
+        "a graph": in_a_graph,
+    }
+)
