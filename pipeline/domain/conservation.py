@@ -1,11 +1,11 @@
 """Conservation: check that a model's UPDATE or DELETE destroys nothing. Pure functions.
 
     UPDATE   keeps each name, number and date of the memory, unless the fact takes it back or puts
-             another value of the same class in its place, one for one. In a slot with one value the
-             new value replaces the old one as a whole, of any class, and all else that the
-             memory says stays. An addition ("also") replaces nothing, and neither does another
-             value of a many-valued attribute; the name that a memory opens with is its subject and
-             stays. The fact's own values are kept, too.
+             another value of the same class in its place, one for one. In a slot with one value, or
+             without slots in a text of mostly the same words, the new value replaces the old one as
+             a whole, of any class, and all else that the memory says stays. An addition ("also")
+             replaces nothing, and neither does another value of a many-valued attribute; the name
+             that a memory opens with is its subject and stays. The fact's own values are kept, too.
     DELETE   needs a fact that takes the memory back ("no longer", "cancelled") in words that cover
              it, or another text of the same decision that gives its slot another value, or that
              keeps its values and most of its words.
@@ -24,8 +24,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
 
-from pipeline.domain.replaced_values import gives_another_value, lost_parts, replaced
-from pipeline.text import polarity, slots
+from pipeline.domain.replaced_values import (
+    gives_another_value,
+    is_companion,
+    lost_parts,
+    parts,
+    replaced,
+)
+from pipeline.text import polarity, several, slots
 from pipeline.text.equality import same_text
 from pipeline.text.slots import Cardinality
 from pipeline.text.terms import fold, terms
@@ -122,9 +128,17 @@ class Replacement:
     @property
     def is_one_of_many(self) -> bool:
         """True if the fact gives one more value of an attribute that can have several."""
+        if polarity.takes_back(self.fact):
+            return False
+        if self.without_slots:
+            return several.has_several(self.old)
         same = self.old_slot == self.fact_slot
-        many = slots.many_valued(self.fact_slot, self.cardinality)
-        return same and many and not polarity.takes_back(self.fact)
+        return same and slots.many_valued(self.fact_slot, self.cardinality)
+
+    @property
+    def without_slots(self) -> bool:
+        """True if the words have to show whether both are about one attribute."""
+        return not (self.old_slot and self.fact_slot)
 
 
 def objection(change: Replacement) -> Objection | None:
@@ -140,7 +154,7 @@ def objection(change: Replacement) -> Objection | None:
 def _missing(change: Replacement, new: str) -> tuple[str, ...]:
     """Values of the memory and of the fact that an UPDATE would lose."""
     cause = change.fact if _may_replace(change, new) else ""
-    one_value = _same_single_slot(change) and gives_another_value(change.old, new, change.fact)
+    one_value = _is_one_value(change, new)
     after = stated(new)
     of_fact = [
         value.text
@@ -172,6 +186,34 @@ def _may_replace(change: Replacement, new: str) -> bool:
         return True
     about = _without_values(change.old)
     return len(about & matter(new)) > SAME_WORDS_TO_REPLACE * len(about) or not about
+
+
+def _is_one_value(change: Replacement, new: str) -> bool:
+    """Tell if the new text gives another value to the attribute that the memory is about."""
+    if not gives_another_value(change.old, new, change.fact):
+        return False
+    if not change.without_slots:
+        return _same_single_slot(change)
+    cause, after = stated(change.fact), stated(new)
+    return (
+        _same_frame(change.old, new)
+        and not change.is_one_of_many
+        and not _is_another_occasion(change.old, new)
+        and not any(
+            _is_misspelt(value, cause)
+            or (is_companion(value, change.old) and not after.keeps(value))
+            for value in stated(change.old).values
+        )
+    )
+
+
+def _same_frame(old: str, new: str) -> bool:
+    """Tell if a new text has most of the words around the value of a memory.
+
+    "User lives in Oslo" and "User lives on a boat" have the same frame.
+    """
+    about = _without_values(parts(old).main)
+    return bool(about) and len(about & matter(new)) > SAME_WORDS_TO_REPLACE * len(about)
 
 
 def _is_another_occasion(old: str, new: str) -> bool:
@@ -430,7 +472,7 @@ def same_matter(change: Replacement) -> bool:
         return change.old_slot == change.fact_slot
     if _other_subject(change):
         return False
-    if change.similarity >= NEAR:
+    if change.similarity >= NEAR or (change.new and _same_frame(change.old, change.new)):
         return True
     about = matter(change.old)
     if not about.isdisjoint(matter(change.fact)):

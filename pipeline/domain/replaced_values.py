@@ -138,6 +138,12 @@ def replaced(old: str, missing: Sequence[Value], matched: Sequence[Value]) -> se
     return gone
 
 
+def is_companion(value: Value, text: str) -> bool:
+    """Tell if a value stands behind a "with": "lives in Bern with Tom" says two things."""
+    before = text[: max(text.find(value.text), 0)].split()
+    return bool(before) and before[-1].lower() in _WITH
+
+
 def lost_parts(old: str, new: str) -> tuple[str, ...]:
     """Other parts of a statement of which the new text keeps less than half of the words."""
     after = set(terms(new))

@@ -103,6 +103,11 @@ class Case:
         )
 
 
+def without_slots(case: Case) -> Case:
+    """The case as a model states it that names no attributes."""
+    return replace(case, slot=None, fact_slot=None)
+
+
 def cases() -> Iterator[Case]:
     """All cases of all languages."""
     for path in sorted(FOLDER.glob("*.yaml")):

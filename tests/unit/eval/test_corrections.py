@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.eval.corrections import Case, Kind, Verdict, cases
+from tests.eval.corrections import Case, Kind, Verdict, cases, without_slots
 
 CASES = list(cases())
+# Of 150 each, without slots and without the help of a near meaning.
+LEAST_APPLIED, LEAST_REFUSED = 90, 144
 
 
 def test_there_are_as_many_cases_written_after_the_rule_as_before() -> None:
@@ -31,3 +33,19 @@ def test_nearly_all_updates_are_applied() -> None:
 )
 def test_a_careless_change_is_flagged_and_not_applied(case: Case) -> None:
     assert case.verdict() is Verdict.FLAGGED
+
+
+@pytest.mark.parametrize(
+    "case", [without_slots(case) for case in CASES], ids=lambda case: case.fact
+)
+def test_without_slots_nothing_is_doubled_without_a_word(case: Case) -> None:
+    assert case.verdict() in (Verdict.APPLIED, Verdict.FLAGGED)
+
+
+def test_without_slots_most_updates_are_applied_and_nearly_all_careless_changes_refused() -> None:
+    verdicts = {
+        update: [without_slots(c).verdict() for c in CASES if c.kind.is_update is update]
+        for update in (True, False)
+    }
+    assert verdicts[True].count(Verdict.APPLIED) >= LEAST_APPLIED
+    assert verdicts[False].count(Verdict.FLAGGED) >= LEAST_REFUSED
