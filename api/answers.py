@@ -100,6 +100,9 @@ KEY = {
     "created_by": maybe(ID), "created_at": TIME, "expires_at": maybe(TIME),
     "revoked_at": maybe(TIME),
 }  # fmt: skip
+USER_TOKEN = {
+    "id": ID, "user_id": TEXT, "rights": many(TEXT), "created_at": TIME, "expires_at": TIME,
+}  # fmt: skip
 WEBHOOK = {
     "webhook_id": ID, "name": TEXT, "url": TEXT, "event_types": many(TEXT), "owner": ID,
     "project": ID, "is_active": FLAG, "disabled_reason": maybe(TEXT), **DATES,
@@ -322,6 +325,9 @@ COMPONENTS: Mapping[str, Schema] = {
     ),
     "Key": fields(**KEY),
     "NewKey": fields(**KEY, key=TEXT),
+    "UserToken": fields(**USER_TOKEN),
+    "NewUserToken": fields(**USER_TOKEN, token=TEXT),
+    "UserDownload": fields(user_id=TEXT, memories=many(ref("Memory")), messages=many(OBJECT)),
     "Webhook": fields(**WEBHOOK),
     "NewWebhook": fields(**WEBHOOK, secret=TEXT),
     "Delivery": fields(
@@ -499,6 +505,11 @@ ANSWERS: Mapping[str, Schema] = {
     f"DELETE {PROJECT}members/": ref("Done"),
     "GET /v1/keys/": fields(results=many(ref("Key"))),
     "POST /v1/keys/": ref("NewKey"),
+    "POST /v1/user-tokens/": ref("NewUserToken"),
+    "GET /v1/user-tokens/": fields(results=many(ref("UserToken"))),
+    "DELETE /v1/user-tokens/": fields(message=TEXT, revoked=WHOLE),
+    "DELETE /v1/user-tokens/{token_id}/": ref("Done"),
+    "GET /v1/users/{user_id}/download/": ref("UserDownload"),
     "DELETE /v1/keys/{key_id}/": ref("Done"),
     f"GET {HOOKS}projects/{{project_id}}/": many(ref("Webhook")),
     f"POST {HOOKS}projects/{{project_id}}/": ref("NewWebhook"),

@@ -22,6 +22,7 @@ from api.dependencies import Api
 from api.description import describe
 from api.event_watch import EventWatch
 from api.figures import Figures
+from api.http.cross_origin import KnownOrigins, ProjectOrigins
 from api.http.disconnect import EndWithClient
 from api.http.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSlash, cross_origin
 from api.http.unknown_fields import check_query
@@ -61,7 +62,14 @@ class MemlaneApp(FastAPI):
         """The middleware, with response headers and CORS around everything else."""
         app = super().build_middleware_stack()
         origins = self._settings.origins
-        return AnswerHeaders(cross_origin(app, origins) if origins else app)
+        app = cross_origin(app, origins) if origins else app
+
+        async def allowed(origin: str) -> bool:
+            """Ask the ledger, which the lifespan opens later."""
+            api: Api = self.state.api
+            return await api.stores.ledger.projects.allow(origin)
+
+        return AnswerHeaders(ProjectOrigins(app, KnownOrigins(allowed)))
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI description, with examples and response schemas."""

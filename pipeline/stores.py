@@ -54,6 +54,8 @@ from pipeline.tenants.members import Members
 from pipeline.tenants.owners import Owners
 from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Projects
+from pipeline.tenants.user_tokens import UserTokens
+from pipeline.turns.user_messages import UserMessages
 from pipeline.turns.vectors import TurnVectors
 from pipeline.versions.changes import Changes
 from pipeline.versions.restore import Restore
@@ -82,6 +84,7 @@ class Ledger:
     memories: Memories
     memory_vectors: MemoryVectors
     turn_vectors: TurnVectors
+    user_messages: UserMessages
     histories: MemoryHistory
     versions: Versions
     restores: Restore
@@ -103,6 +106,7 @@ class Ledger:
     projects: Projects
     keys: ApiKeys
     console_sessions: ConsoleSessions
+    user_tokens: UserTokens
     members: Members
     removal: Removal
     recourse: Recourse
@@ -160,6 +164,7 @@ class Ledger:
             memories=Memories(engine),
             memory_vectors=MemoryVectors(engine),
             turn_vectors=TurnVectors(engine),
+            user_messages=UserMessages(engine),
             histories=MemoryHistory(engine),
             versions=Versions(engine),
             restores=Restore(engine),
@@ -181,6 +186,7 @@ class Ledger:
             projects=Projects(engine),
             keys=ApiKeys(engine),
             console_sessions=ConsoleSessions(engine),
+            user_tokens=UserTokens(engine),
             members=Members(engine),
             removal=Removal(long),
             recourse=Recourse(long, keys, grace=lanes.grace),

@@ -78,8 +78,8 @@ class KeyRing:
         self._grants[digest] = time.monotonic() + min(KEY_CACHE_S, grant.ends_in_s), grant
 
     def allowance(self, grant: Grant) -> Allowance | None:
-        """Count one request of the key. None if there is no limit."""
-        return self.rate.take(grant.key_id)
+        """Count one request of the key or user's token. None if there is no limit."""
+        return self.rate.take(grant.user.token_id if grant.user else grant.key_id)
 
     def forget(self) -> None:
         """Empty the cache: a key was revoked, or its scope was reduced."""

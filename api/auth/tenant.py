@@ -4,7 +4,8 @@ The tenant comes from the key. Organizations and projects that the request names
 or body must be the key's own, or for an admin key other projects of its organization; all others
 are reported as not found.
 
-Granted             the key's grant
+Granted             the key's grant; a user's token is refused
+Authenticated       the grant of a key or of a user's token: see api.auth.users
 Caller              the key's project; GET requires scope read, any other method write
 Reader              the key's project; any method requires scope read
 Admin               the grant and the named project; GET requires scope read, any other method admin
@@ -24,9 +25,9 @@ from fastapi.security import APIKeyHeader
 
 from api.dependencies import Api, api_of
 from api.errors import Unauthorized
-from pipeline.domain.errors import NotFound
+from pipeline.domain.errors import Forbidden, NotFound
 from pipeline.domain.tenants import Access
-from pipeline.tenants.api_keys import Grant
+from pipeline.tenants.api_keys import NOT_FOR_USERS, Grant
 from pipeline.tenants.projects import NO_SUCH_PROJECT, Project
 
 TOKEN = APIKeyHeader(
@@ -46,13 +47,15 @@ class Administration:
     project: Project
 
 
-async def granted(
+async def authenticated(
     api: Annotated[Api, Depends(api_of)],
     request: Request,
     authorization: Annotated[str | None, Security(TOKEN)] = None,
     x_api_key: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Grant:
-    """The grant of the key in `Authorization: Token` or `Bearer`, or in `X-API-Key`."""
+    """The grant of the key or user's token in `Authorization: Token` or `Bearer`, or in
+    `X-API-Key`.
+    """
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() not in ("token", "bearer") or not key:
         key = x_api_key or ""
@@ -63,25 +66,34 @@ async def granted(
     if grant is None:
         raise Unauthorized(f"This API key is not valid. {HOW}")
     request.state.project_id = str(grant.project.id)
+    request.state.origins = grant.project.allowed_origins
     if allowance := api.keys.allowance(grant):
         request.state.headers = allowance.headers()
         allowance.require()
     return grant
 
 
+async def granted(grant: Annotated[Grant, Depends(authenticated)]) -> Grant:
+    """The grant of an API key. Errors: Forbidden for a user's token."""
+    if grant.user is not None:
+        raise Forbidden(NOT_FOR_USERS)
+    return grant
+
+
 async def caller(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
     """The key's project. GET requires a key with read scope, other methods one with write scope."""
     grant.require(Access.READ if request.method == "GET" else Access.WRITE)
-    return await _own(request, grant)
+    return await own_project(request, grant)
 
 
 async def reader(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
     """The key's project, for a route that only reads, even if its method is POST."""
     grant.require(Access.READ)
-    return await _own(request, grant)
+    return await own_project(request, grant)
 
 
-async def _own(request: Request, grant: Grant) -> Project:
+async def own_project(request: Request, grant: Grant) -> Project:
+    """The key's project. Errors: NotFound if the request names another one."""
     if (await NamedIds.by(request)).others(grant):
         raise NotFound(NO_SUCH_PROJECT)
     return grant.project
@@ -171,6 +183,7 @@ async def _body(request: Request) -> dict[str, Any]:
     return sent if isinstance(sent, dict) else {}
 
 
+Authenticated = Annotated[Grant, Depends(authenticated)]
 Granted = Annotated[Grant, Depends(granted)]
 Caller = Annotated[Project, Depends(caller)]
 Reader = Annotated[Project, Depends(reader)]

@@ -20,6 +20,7 @@ TYPES = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8
 FILES = (
     "console.css",
     "console.js",
+    "user.js",
     "icon.svg",
     "vendor/htmx.min.js",
     "vendor/hx-sse.min.js",

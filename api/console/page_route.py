@@ -31,7 +31,12 @@ EXPECTED = tuple(
 
 
 class PageRoute(APIRoute):
-    """Answers errors with a page of the same status as the API's error."""
+    """Answers errors with a page of the same status as the API's error.
+
+    `error_template`: the page, with the values `title` and `message`.
+    """
+
+    error_template = "error.html"
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The route's handler, with errors as pages."""
@@ -43,7 +48,7 @@ class PageRoute(APIRoute):
             except SignInNeeded:
                 return sign_in_first(request)
             except EXPECTED as error:
-                return await error_page(request, error)
+                return await error_page(request, error, self.error_template)
 
         return shown
 
@@ -65,13 +70,13 @@ def sign_in_first(request: Request) -> Response:
     return RedirectResponse(f"{form}?next={quote(request.url.path + query)}", status_code=303)
 
 
-async def error_page(request: Request, error: Exception) -> Response:
+async def error_page(request: Request, error: Exception, template: str) -> Response:
     """The page of an error, with the status and text of the API's response."""
     kind = next(kind for kind in type(error).__mro__ if kind in errors.HANDLERS)
     response = await errors.HANDLERS[kind](request, error)
     title = TITLES.get(response.status_code, "This did not work")
     message = orjson.loads(response.body)["message"]
-    page = show(request, "error.html", status=response.status_code, title=title, message=message)
+    page = show(request, template, status=response.status_code, title=title, message=message)
     if retry_after := response.headers.get("retry-after"):
         page.headers["Retry-After"] = retry_after
     return page

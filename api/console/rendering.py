@@ -65,6 +65,7 @@ MENU: Mapping[str, Sequence[MenuEntry]] = {
         MenuEntry("Webhooks", "/webhooks", "w"),
         MenuEntry("Verify", "/verify", "v", admin=True),
         MenuEntry("Erasures", "/erasures", "x"),
+        MenuEntry("User tokens", "/user-tokens", "u"),
         MenuEntry("Admin", "/admin", "a", admin=True),
     ),
 }
@@ -125,6 +126,7 @@ DONE = {
     "saved": "Saved.",
     "removed": "The member is removed.",
     "revoked": "The key is revoked; other API processes may accept it for five more seconds.",
+    "token-revoked": "The token is revoked; other API processes accept it for 5 s at most.",
     "erased": "Erased: none of it can be read any more. Vectors follow within seconds.",
     "switched": "The memories of the replay are in force.",
     "discarded": "The replay is discarded.",

@@ -11,7 +11,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from api.auth.tenant import Caller, Reader
+from api.auth.tenant import Caller
+from api.auth.users import OfUser, UserReading, require_key
 from api.dependencies import Api, Given
 from api.http.large_answers import answer
 from api.http.paging import (
@@ -44,7 +45,8 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 async def list_memories(
     request: ListRequest,
     api: Given,
-    project: Reader,
+    project: UserReading,
+    user: OfUser,
     http: Request,
     numbered: Numbered,
 ) -> dict[str, Any]:
@@ -54,8 +56,8 @@ async def list_memories(
     contains its status.
     """
     page = _page(request, numbered)
-    tree = request.tree()
-    token = await caught_up(request, api, project)
+    tree = request.tree(user)
+    token = await caught_up(request, api, project, user)
     memories, count = await _memories(request, tree, page, api, project)
 
     def build() -> dict[str, Any]:
@@ -68,7 +70,8 @@ async def list_memories(
 async def list_version_2(
     request: ListRequest,
     api: Given,
-    project: Reader,
+    project: UserReading,
+    user: OfUser,
     http: Request,
     numbered: Numbered,
 ) -> Any:
@@ -76,7 +79,7 @@ async def list_version_2(
     page = _page(request, numbered)
     paged = (numbered.page or request.page) and (numbered.page_size or request.page_size)
     paged = bool(paged) or numbered.offset is not None
-    return await _listed(request, page, api, project, http, paged=paged)
+    return await _listed(request, page, api, project, user, http, paged=paged)
 
 
 def _from_query(**values: Any) -> ListRequest:
@@ -91,7 +94,8 @@ def _from_query(**values: Any) -> ListRequest:
 @router.get("/v1/memories/")
 async def list_version_1(
     api: Given,
-    project: Caller,
+    project: UserReading,
+    user: OfUser,
     http: Request,
     numbered: Numbered,
     user_id: str | None = None,
@@ -143,14 +147,21 @@ async def list_version_1(
     page = page_of(
         numbered.page, numbered.page_size or limit, offset=numbered.offset, may_end=paged
     )
-    return await _listed(request, page, api, project, http, paged=paged)
+    return await _listed(request, page, api, project, user, http, paged=paged)
 
 
 async def _listed(
-    request: ListRequest, page: Page, api: Api, project: Project, http: Request, *, paged: bool
+    request: ListRequest,
+    page: Page,
+    api: Api,
+    project: Project,
+    user: str | None,
+    http: Request,
+    *,
+    paged: bool,
 ) -> Any:
     """A page in its envelope, or a bare list."""
-    memories, count = await _memories(request, request.tree(), page, api, project)
+    memories, count = await _memories(request, request.tree(user), page, api, project)
 
     def build() -> Any:
         rows = _rows(request, memories)
@@ -244,10 +255,13 @@ def _words(given: list[str] | None) -> list[str] | None:
     return [word.strip() for text in given for word in text.split(",")] if given else None
 
 
-async def caught_up(request: ReadRequest, api: Api, project: Project) -> dict[str, Any]:
+async def caught_up(
+    request: ReadRequest, api: Api, project: Project, user: str | None
+) -> dict[str, Any]:
     """Wait for the event of `after_event`. Returns its status, and if it has ended."""
     if request.after_event is None:
         return {}
+    require_key(user, "after_event")
     ledger = api.stores.ledger.events
     status = await ledger.status(project.id, request.after_event)
     if status not in FINAL and request.wait:

@@ -7,7 +7,15 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Request
 
-from api.auth.tenant import Caller, Granted
+from api.auth.tenant import Authenticated, Caller
+from api.auth.users import (
+    NOT_YOURS,
+    OfUser,
+    UserCorrecting,
+    UserDeleting,
+    UserReading,
+    require_own,
+)
 from api.dependencies import Given
 from api.http.ids import uuid
 from api.http.large_answers import answer
@@ -17,7 +25,7 @@ from api.http.strict_json import StrictJson, read
 from api.routes.lists import list_of
 from api.schemas import NOTHING_TO_CHANGE, FeedbackRequest, SnapshotQuery, UpdateRequest
 from api.views import memories as memory_views
-from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.errors import Forbidden, InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ANY, ENTITY_IDS, parse, require_scope
 from pipeline.memories import service as memories
@@ -45,29 +53,41 @@ async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[
 
 @router.get("/v1/memories/{memory_id}/")
 async def get(
-    memory_id: str, api: Given, project: Caller, snapshot: SnapshotQuery
+    memory_id: str, api: Given, project: UserReading, user: OfUser, snapshot: SnapshotQuery
 ) -> dict[str, Any]:
     """A memory, also if it has expired. With `as_of`, as it was stored at that time, also if it was
     deleted since; with `valid_at`, the statement that held in its place at that time.
     """
     ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
     if snapshot.is_current:
-        return memory_views.memory(await ledger.memories.get(project.id, identity))
-    return memory_views.memory(await ledger.versions.get(project.id, identity, snapshot))
+        row = await ledger.memories.get(project.id, identity)
+    else:
+        row = await ledger.versions.get(project.id, identity, snapshot)
+    if user is not None and row.scope.user_id != user:
+        raise NotFound(NOT_YOURS)
+    return memory_views.memory(row)
 
 
 @router.put("/v1/memories/{memory_id}/")
 async def update(
-    memory_id: str, request: UpdateRequest, api: Given, project: Caller, grant: Granted
+    memory_id: str,
+    request: UpdateRequest,
+    api: Given,
+    project: UserCorrecting,
+    grant: Authenticated,
+    user: OfUser = None,
 ) -> dict[str, Any]:
     """Change text, metadata, timestamp or expiration date; the old state stays in the history.
 
     No model changes a memory whose text was edited, or that is `pinned`: such a change becomes a
-    suggestion.
+    suggestion. A user's token changes only the text.
     """
     values = request.values()
     if not values:
         raise InvalidInput(NOTHING_TO_CHANGE)
+    if user is not None and set(values) != {"text"}:
+        raise Forbidden("A user's token changes only the text of a memory; send text alone.")
+    await require_own(api, project, uuid("memory_id", memory_id), user)
     stores = api.stores
     [changed] = await memories.edit(
         project.id,
@@ -82,12 +102,18 @@ async def update(
 
 @router.delete("/v1/memories/{memory_id}/")
 async def delete(
-    memory_id: str, api: Given, project: Caller, grant: Granted, delete_linked: bool = False
+    memory_id: str,
+    api: Given,
+    project: UserDeleting,
+    grant: Authenticated,
+    user: OfUser = None,
+    delete_linked: bool = False,
 ) -> dict[str, Any]:
     """Delete one memory; its history stays. Events that were accepted before do not learn its text
     again. A memory keeps its id when it is updated, so `delete_linked` has no effect.
     """
     stores = api.stores
+    await require_own(api, project, uuid("memory_id", memory_id), user)
     await memories.retire(
         project.id,
         [uuid("memory_id", memory_id)],
@@ -153,11 +179,13 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
 
 
 @router.get("/v1/memories/{memory_id}/history/")
-async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str, Any]]:
+async def history(
+    memory_id: str, api: Given, project: UserReading, user: OfUser
+) -> list[dict[str, Any]]:
     """All states of the memory, oldest first, with the reason of each change."""
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
-    if not entries:
-        raise NotFound("Memory not found!")
+    if not entries or (user is not None and entries[0].scope.user_id != user):
+        raise NotFound(NOT_YOURS)
 
     def build() -> list[dict[str, Any]]:
         return [memory_views.history(entry) for entry in entries]

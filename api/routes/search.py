@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
-from api.auth.tenant import Reader
+from api.auth.users import OfUser, UserReading, require_key
 from api.dependencies import Api, Given
 from api.examples import answers
 from api.http.large_answers import answer
@@ -28,7 +28,9 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 
 @router.post("/v3/memories/search/", responses=answers("search"))
-async def search_memories(request: SearchRequest, api: Given, project: Reader) -> dict[str, Any]:
+async def search_memories(
+    request: SearchRequest, api: Given, project: UserReading, user: OfUser = None
+) -> dict[str, Any]:
     """Memories that answer the query, best first, and the relations around them. `include` adds
     verbatim turns, `max_tokens` a `context` that is ready for a prompt.
 
@@ -38,15 +40,17 @@ async def search_memories(request: SearchRequest, api: Given, project: Reader) -
     `pending`: number of events of the ids in the filter that have not ended. With `after_event` the
     response waits for the end of that event, at most `wait` seconds, and contains its status.
     """
-    return await _search(request, api, project, whole)
+    return await _search(request, api, project, user, whole)
 
 
 @router.post("/v1/memories/search/")
 @router.post("/v2/memories/search/")
-async def search_older(request: OlderSearchRequest, api: Given, project: Reader) -> Any:
+async def search_older(
+    request: OlderSearchRequest, api: Given, project: UserReading, user: OfUser
+) -> Any:
     """A search of older clients: a bare list, or an object for `output_format` v1.1."""
     shape = whole if request.output_format == "v1.1" else results
-    return await _search(request, api, project, shape)
+    return await _search(request, api, project, user, shape)
 
 
 def whole(response: dict[str, Any]) -> dict[str, Any]:
@@ -61,11 +65,15 @@ def results(response: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 async def _search(
-    request: SearchRequest, api: Api, project: Project, shape: Callable[[dict[str, Any]], T]
+    request: SearchRequest,
+    api: Api,
+    project: Project,
+    user: str | None,
+    shape: Callable[[dict[str, Any]], T],
 ) -> T:
     """The response to a search, after the event of `after_event`."""
-    token = await caught_up(request, api, project)
-    ranking = await ranked(request, api, project)
+    token = await caught_up(request, api, project, user)
+    ranking = await ranked(request, api, project, user)
     rows, characters = search_views.size(ranking)
 
     def build() -> T:
@@ -77,13 +85,17 @@ async def _search(
     return await answer(build, rows=rows, characters=characters)
 
 
-async def ranked(request: SearchRequest, api: Api, project: Project) -> search.SearchResult:
-    """Run a search, and count it."""
+async def ranked(
+    request: SearchRequest, api: Api, project: Project, user: str | None = None
+) -> search.SearchResult:
+    """Run a search, and count it. `user`: of a token, to whom it is confined."""
+    if request.explain:
+        require_key(user, "explain")
     question, *earlier = request.turns()
     query = search.Query(
         text=question,
         earlier=earlier,
-        filter=request.tree(),
+        filter=request.tree(user),
         top_k=request.top_k,
         threshold=request.threshold,
         show_expired=request.show_expired,

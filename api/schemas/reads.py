@@ -56,9 +56,16 @@ class ReadRequest(Request, SnapshotOptions):
             return value
         return {name: given for name, given in value.items() if given is not None}
 
-    def tree(self) -> Filter:
-        """All filters, joined with AND. Errors: InvalidInput; also if they name no id."""
-        return require_scope(parse(self.condition()))
+    def tree(self, user: str | None = None) -> Filter:
+        """All filters, joined with AND, and with `user`, the user of a token.
+
+        Errors: InvalidInput; also if they name no id.
+        """
+        condition = self.condition()
+        if user is not None:
+            own = {"user_id": {"eq": user}}
+            condition = {"AND": [own, condition]} if condition else own
+        return require_scope(parse(condition))
 
     def condition(self) -> dict[str, Any]:
         """The filters, and the conditions beside them, as one filter."""

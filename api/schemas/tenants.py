@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import (
@@ -24,8 +25,12 @@ from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
 from pipeline.text.relation_names import snake
 
-# Settings of a project; all but `decay` and `default_cut` are stored and returned without effect.
-SETTINGS = ("multilingual", "decay", "default_cut", "memory_depth", "usecase_setting")
+# Settings of a project; those other than `decay`, `default_cut` and `allowed_origins` are stored
+# and returned without effect.
+SETTINGS = (
+    *("multilingual", "decay", "default_cut", "allowed_origins", "memory_depth"),
+    "usecase_setting",
+)
 
 
 # Fields of the Mem0 Platform's project that have no meaning here.
@@ -56,6 +61,22 @@ Email = Annotated[
     Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$"),
     AfterValidator(str.lower),  # so that look-ups ignore case
 ]
+
+
+MOST_ORIGINS = 50
+ORIGIN = re.compile(
+    r"https?://[a-z0-9][a-z0-9.-]*(?::\d{1,5})?|https?://\[[0-9a-f:]+\](?::\d{1,5})?"
+)
+
+
+def _origin(value: str) -> str:
+    """The origin in lower case. Errors: ValueError unless it is a scheme and a host."""
+    if not ORIGIN.fullmatch(value.lower()):
+        raise ValueError("give an origin such as https://chat.example.org, without a path")
+    return value.lower()
+
+
+Origin = Annotated[str, Field(max_length=300), AfterValidator(_origin)]
 
 
 class DecayOptions(Request):
@@ -228,6 +249,13 @@ class ProjectUpdateRequest(Request):
         description=(
             "False: a search without `top_k` and `threshold` returns up to 10 results, also those "
             "without any sign of an answer."
+        ),
+    )
+    allowed_origins: Annotated[list[Origin], Field(max_length=MOST_ORIGINS)] | None = Field(
+        default=None,
+        description=(
+            "Origins such as `https://chat.example.org` whose scripts may call the API with a"
+            " user's token (CORS), and whose pages may embed the user's page. Replaces all."
         ),
     )
     memory_depth: str | int | None = Field(default=None, description="Kept; nothing acts on it.")

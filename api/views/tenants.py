@@ -63,6 +63,7 @@ def project(
         "multilingual": False,
         "decay": False,
         "default_cut": True,
+        "allowed_origins": [],
         "usecase_setting": None,
         **row.settings,
         "memory_depth": str(row.settings.get("memory_depth") or ""),

@@ -1,4 +1,4 @@
-"""Tenants: ids of projects and organizations, and access levels of API keys."""
+"""Tenants: ids of projects and organizations, access levels of API keys, rights of users."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ class Access(StrEnum):
         """True if this level includes `needed`."""
         order = list(Access)
         return order.index(self) >= order.index(needed)
+
+
+class Right(StrEnum):
+    """What a user's token allows, on the memories of that user."""
+
+    READ = "read"
+    CORRECT = "correct"
+    DELETE = "delete"
 
 
 ProjectId = NewType("ProjectId", UUID)

@@ -1,10 +1,10 @@
-"""API keys. A key is shown once; the ledger stores only its SHA-256 digest."""
+"""API keys, and the look-up of keys and users' tokens. The ledger stores only SHA-256 digests."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -30,11 +30,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
-from pipeline.domain.tenants import Access, OrganizationId, ProjectId
-from pipeline.ledger.tables import api_keys, members, organizations, projects
+from pipeline.domain.tenants import Access, OrganizationId, ProjectId, Right
+from pipeline.ledger.tables import api_keys, members, organizations, projects, user_tokens
 from pipeline.tenants.projects import Project
 from pipeline.tenants.secret import Secret
 
+NOT_FOR_USERS = "This takes an API key; a user's token has access only to the user's own memories."
 NO_SUCH_KEY = "No such key in this organization."
 LAST_KEY = (
     "This is the organization's last admin key that belongs to no member and does not expire; "
@@ -43,11 +44,27 @@ LAST_KEY = (
 
 
 @dataclass(frozen=True, slots=True)
+class UserRights:
+    """Rights of a user's token: on the memories of this user, and on no others."""
+
+    token_id: UUID
+    user_id: str
+    rights: frozenset[Right]
+
+    def require(self, needed: Right) -> None:
+        """Check that the token has the right `needed`. Errors: Forbidden."""
+        if needed not in self.rights:
+            had = ", ".join(sorted(self.rights)) or "none"
+            raise Forbidden(f"This takes a user's token with the right {needed}; it has: {had}.")
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """Project and access level that an API key gives.
 
     `ends_in_s`: seconds until the key expires; infinite for a key that never expires. `member`:
-    email of the member whose key it is.
+    email of the member whose key it is. `user`: set for a user's token, whose rights are these
+    alone; the rest is that of the key that made it.
     """
 
     key_id: UUID
@@ -55,16 +72,20 @@ class Grant:
     access: Access
     ends_in_s: float = math.inf
     member: str | None = None
+    user: UserRights | None = None
 
     def require(self, needed: Access) -> None:
-        """Check that the key has at least the access `needed`. Errors: Forbidden."""
+        """Check that this is a key with at least the access `needed`. Errors: Forbidden."""
+        if self.user is not None:
+            raise Forbidden(NOT_FOR_USERS)
         if not self.access.allows(needed):
             raise Forbidden(f"This takes a key of scope {needed}; this one's is {self.access}.")
 
     @property
     def administers_organization(self) -> bool:
         """True for an admin key that belongs to no member: a member has rights per project."""
-        return self.member is None and self.access.allows(Access.ADMIN)
+        keyed = self.user is None and self.member is None
+        return keyed and self.access.allows(Access.ADMIN)
 
     def require_organization(self) -> None:
         """Check that the key administers its whole organization. Errors: Forbidden."""
@@ -98,23 +119,16 @@ class ApiKeys:
         self._engine = engine
 
     async def grants(self, digests: Collection[bytes]) -> Mapping[bytes, Grant]:
-        """Return the grants of the keys with these digests, without unknown, revoked and expired
-        ones. One query for all of them.
+        """Return the grants of the keys and users' tokens with these digests, without unknown,
+        revoked and expired ones. One query for all keys, and one for what is no key.
         """
-        query = (
-            _selected(
-                api_keys.c.id.label("key_id"),
-                api_keys.c.digest,
-                api_keys.c.member,
-                *(projects.c[name] for name in ("id", "organization_id", "name", "settings")),
-                func.extract("epoch", api_keys.c.expires_at - func.now()).label("ends_in_s"),
-            )
-            .join(projects, projects.c.id == api_keys.c.project_id)
-            .where(api_keys.c.digest == any_(literal(list(digests), ARRAY(LargeBinary))), _valid())
-        )
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
-        return {row.digest: _as_grant(row) for row in rows}
+            rows = (await connection.execute(_keys_with(digests))).all()
+            grants = {row.digest: _as_grant(row) for row in rows}
+            if rest := [digest for digest in digests if digest not in grants]:
+                tokens = (await connection.execute(_tokens_with(rest))).all()
+                grants |= {row.digest: _as_user_grant(row) for row in tokens}
+        return grants
 
     async def is_owner(self, organization_id: OrganizationId, project_id: UUID, email: str) -> bool:
         """Tell if this person is an OWNER of this project of the organization."""
@@ -279,6 +293,45 @@ def _selected(*columns: ColumnElement[Any]) -> Select[Any]:
     return select(*columns, access.label("access")).select_from(api_keys).outerjoin(members, owner)
 
 
+GRANTED = (
+    api_keys.c.id.label("key_id"),
+    api_keys.c.member,
+    *(projects.c[name] for name in ("id", "organization_id", "name", "settings")),
+)
+
+
+def _keys_with(digests: Collection[bytes]) -> Select[Any]:
+    """Select valid keys with one of the digests."""
+    ends_in_s = func.extract("epoch", api_keys.c.expires_at - func.now()).label("ends_in_s")
+    return (
+        _selected(*GRANTED, api_keys.c.digest, ends_in_s)
+        .join(projects, projects.c.id == api_keys.c.project_id)
+        .where(api_keys.c.digest == any_(literal(list(digests), ARRAY(LargeBinary))), _valid())
+    )
+
+
+def _tokens_with(digests: Collection[bytes]) -> Select[Any]:
+    """Select users' tokens with one of the digests, whose keys are valid."""
+    end = func.least(user_tokens.c.expires_at, api_keys.c.expires_at)
+    token = (user_tokens.c.digest, user_tokens.c.user_id, user_tokens.c.rights)
+    return (
+        _selected(
+            *GRANTED,
+            *token,
+            user_tokens.c.id.label("token_id"),
+            func.extract("epoch", end - func.now()).label("ends_in_s"),
+        )
+        .join(user_tokens, user_tokens.c.key_id == api_keys.c.id)
+        .join(projects, projects.c.id == api_keys.c.project_id)
+        .where(
+            user_tokens.c.digest == any_(literal(list(digests), ARRAY(LargeBinary))),
+            user_tokens.c.project_id == api_keys.c.project_id,
+            user_tokens.c.expires_at > func.now(),
+            _valid(),
+        )
+    )
+
+
 def _listed() -> Select[Any]:
     names = "id project_id name prefix member created_at expires_at revoked_at created_by"
     return _selected(*(api_keys.c[name] for name in names.split()))
@@ -358,9 +411,18 @@ def _as_grant(row: Row[Any]) -> Grant:
         row.name,
         Decay.of(settings.get("decay")),
         default_cut=settings.get("default_cut") is not False,
+        allowed_origins=tuple(settings.get("allowed_origins") or ()),
     )
     ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
     return Grant(row.key_id, project, Access(row.access), ends_in_s, row.member)
+
+
+def _as_user_grant(row: Row[Any]) -> Grant:
+    """The grant of a user's token. With a key that may only read, the token may only read."""
+    grant = _as_grant(row)
+    writes = grant.access.allows(Access.WRITE)
+    rights = frozenset(right for right in map(Right, row.rights) if writes or right is Right.READ)
+    return replace(grant, user=UserRights(row.token_id, row.user_id, rights))
 
 
 def _as_key(row: Row[Any]) -> ApiKey:

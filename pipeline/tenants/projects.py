@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import and_, func, insert, select, update
+from sqlalchemy import and_, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.decay import Decay
@@ -42,6 +42,7 @@ class Project:
     name: str
     decay: Decay | None = None
     default_cut: bool = True
+    allowed_origins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,16 @@ class Projects:
         """Create another project of an organization. It has no API key yet."""
         async with self._engine.begin() as connection:
             return await _add(connection, organization_id, name, description)
+
+    async def allow(self, origin: str) -> bool:
+        """Tell if any project allows scripts of this origin to call the API."""
+        allowing = select(projects.c.id).where(
+            text("settings ? 'allowed_origins'"),
+            text("settings -> 'allowed_origins' ? CAST(:origin AS text)"),
+        )
+        async with self._engine.connect() as connection:
+            row = await connection.scalar(allowing.limit(1), {"origin": origin})
+        return row is not None
 
     async def of(self, organization_id: OrganizationId, project_id: UUID) -> Project:
         """Return the organization's project with an id that a client sent. Errors: NotFound."""

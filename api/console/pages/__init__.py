@@ -18,19 +18,20 @@ from api.console.pages import (
     replays,
     search,
     signin,
+    user,
+    user_tokens,
 )
 from pipeline.settings import Settings
 
 FEATURES = (
     *(signin, live, events, memories, search, inbox, graph, failures, costs, replays),
-    *(proofs, admin, playground),
+    *(proofs, admin, user_tokens, playground),
 )
 
 
 def add_to(app: FastAPI, settings: Settings) -> None:
-    """Add the console's routes to the app, unless the settings turn it off."""
-    if settings.console == "off":
-        return
-    for feature in FEATURES:
+    """Add the user's page, and the console's pages unless the settings turn them off."""
+    app.include_router(user.router)
+    for feature in FEATURES if settings.console == "on" else ():
         app.include_router(feature.router)
     app.router.routes.append(Route("/console/static/{name:path}", serve))

@@ -67,6 +67,11 @@ WITH theirs AS MATERIALIZED (
     WHERE project_id = CAST(:project_id AS uuid) AND user_id = CAST(:owner_id AS text)
       AND CAST(:kind AS text) = 'user'
     RETURNING 1
+), gone_user_tokens AS (
+    DELETE FROM user_tokens
+    WHERE project_id = CAST(:project_id AS uuid) AND user_id = CAST(:owner_id AS text)
+      AND CAST(:kind AS text) = 'user'
+    RETURNING 1
 ), owned AS MATERIALIZED (
     SELECT agent_id, app_id, run_id FROM lanes WHERE id = ANY (CAST(:lane_ids AS uuid[]))
 ), named AS MATERIALIZED (
@@ -178,6 +183,7 @@ WITH theirs AS MATERIALIZED (
         'webhook_deliveries', (SELECT count(*) FROM gone_webhook_deliveries),
         'idempotency_keys', (SELECT count(*) FROM gone_idempotency_keys),
         'usage', (SELECT count(*) FROM gone_usage),
+        'user_tokens', (SELECT count(*) FROM gone_user_tokens),
         'entity_rows', (SELECT count(*) FROM gone_owners),
         'private_runs', (SELECT count(*) FROM ended_runs),
         'events', (SELECT count(*) FROM emptied_events),

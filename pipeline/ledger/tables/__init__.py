@@ -2,6 +2,7 @@
 
     organizations ─< projects ─< members ─< api_keys   access; a key need not belong to a member
     api_keys ─< console_sessions                   sessions of the console, one-time links
+    api_keys ─< user_tokens                        access of a user to their own memories
     projects ─< idempotency_keys                   keys that clients send to repeat an add safely
     projects ─< shadows                            replays of a scope, each a project of its own
     projects ─< private_runs                       sessions that are temporary or incognito
@@ -78,6 +79,7 @@ from pipeline.ledger.tables.tenants import (
     organizations,
     owners,
     projects,
+    user_tokens,
 )
 from pipeline.ledger.tables.term_cuts import term_cuts
 from pipeline.ledger.tables.turns import messages, turn_vectors
@@ -134,6 +136,7 @@ __all__ = [
     "term_cuts",
     "turn_vectors",
     "usage_daily",
+    "user_tokens",
     "vector_collections",
     "vector_indexes",
 ]

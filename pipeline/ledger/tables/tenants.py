@@ -15,7 +15,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from pipeline.ledger.tables.columns import metadata, now, time
 
@@ -43,7 +43,7 @@ projects = Table(
     Column("excludes", Text),
     # {"name": "description", …}; NULL: the built-in categories.
     Column("custom_categories", JSONB(none_as_null=True)),
-    # Settings that clients of other platforms write and read; they have no effect.
+    # `decay`, `default_cut`, `allowed_origins`, and settings of other platforms without effect.
     Column("settings", JSONB, nullable=False, server_default="{}"),
     # True: events, receipts and history are sealed. Only earlier releases use `sealed_until`.
     Column("tamper_evidence", Boolean),
@@ -67,6 +67,12 @@ projects = Table(
     now("created_at"),
     now("updated_at"),
     Index("ix_projects_curator", "id", postgresql_where=text("curator IS NOT NULL")),
+    Index(
+        "ix_projects_origins",
+        text("(settings -> 'allowed_origins')"),
+        postgresql_using="gin",
+        postgresql_where=text("settings ? 'allowed_origins'"),
+    ),
 )
 
 members = Table(
@@ -112,6 +118,24 @@ console_sessions = Table(
     Column("link", Boolean, nullable=False),
     now("created_at"),
     time("expires_at", nullable=False, index=True),
+)
+
+# Tokens that give one user access to their own memories. Rows of a deleted key go with it.
+user_tokens = Table(
+    "user_tokens",
+    metadata,
+    # SHA-256 of the token, which is shown once.
+    Column("digest", LargeBinary, primary_key=True),
+    Column("id", Uuid, nullable=False, unique=True, server_default=func.gen_random_uuid()),
+    # The key that made it: the token has at most the access of the key, and ends with it.
+    Column("key_id", ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("user_id", Text, nullable=False),
+    # Some of read, correct and delete.
+    Column("rights", ARRAY(Text), nullable=False),
+    now("created_at"),
+    time("expires_at", nullable=False, index=True),
+    Index("ix_user_tokens_user", "project_id", "user_id"),
 )
 
 # Names and metadata of users, agents, apps and runs. An owner with memories needs no row.

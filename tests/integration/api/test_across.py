@@ -54,6 +54,7 @@ class Holding:
     email: str
     webhook_id: str
     delivery_id: str
+    token_id: str
 
 
 # A private run of the victim.
@@ -194,6 +195,11 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case(WRITE, lambda _: MAYA),
         Case(WRITE, lambda _: {"code": "CANCELLED"}),
     ],
+    ("POST", "/v1/user-tokens/"): [Case(WRITE, lambda _: MAYA)],
+    ("GET", "/v1/user-tokens/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
+    ("DELETE", "/v1/user-tokens/"): [Case(WRITE, query=lambda _: {"user_id": "jon"})],
+    ("DELETE", "/v1/user-tokens/{token_id}/"): [Case(WRITE)],
+    ("GET", "/v1/users/{user_id:path}/download/"): [Case(READ)],
     ("POST", "/v1/erasures/"): [Case(WRITE, lambda it: {"agent_id": it.entity_id})],
     ("GET", "/v1/erasures/{event_id}/"): [Case(READ)],
     ("PUT", "/v1/runs/{run_id:path}/"): [
@@ -312,7 +318,7 @@ class Attack:
         return await self.client.request(
             method,
             path.replace(":path", "").format(
-                **asdict(ids), entity_type="agent", job_id="job", run_id=RUN_ID
+                **asdict(ids), entity_type="agent", job_id="job", run_id=RUN_ID, user_id="maya"
             ),
             json={**(sent or {}), **body} if body else sent,
             params=case.query(ids) | (query or {}),
@@ -382,6 +388,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         await client.put(f"/v1/runs/{RUN_ID}/", json=run, headers=headers)
     log = WEBHOOK.format(**webhook) + "deliveries/"
     [delivery] = (await client.get(log, headers=headers)).json()["results"]
+    token = await post("/v1/user-tokens/", user_id="maya", rights=["read"])
     holding = Holding(
         org_id=str(project.organization_id),
         project_id=str(project.id),
@@ -397,6 +404,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         email=email,
         webhook_id=webhook["webhook_id"],
         delivery_id=delivery["id"],
+        token_id=token["id"],
     )
     return Tenant(holding, {access: made["key"] for access, made in keys.items()})
 
@@ -463,8 +471,8 @@ def test_every_route_has_a_case() -> None:
         for context in iter_route_contexts(create_app(Settings()).routes)
         for method in context.methods or ()
         if method != "HEAD"
-        # These have cases in tests/integration/tenants/test_console_walls.py.
-        and not (context.path or "").startswith("/console")
+        # These have cases in test_console_walls.py and test_user_page.py.
+        and not (context.path or "").startswith(("/console", "/user"))
     }
     # Each MCP tool sends a request to one of the other routes, with the caller's key.
     assert served - {("POST", "/mcp"), ("POST", "/mcp/")} == set(CASES)
@@ -478,7 +486,7 @@ def body_of(answer: httpx.Response) -> object:
 
 def ids_of(path: str) -> bool:
     """Tell if the path contains an id; names of users and agents do not count as ids."""
-    return bool(re.search(r"{(?!entity|job)", path))
+    return bool(re.search(r"{(?!entity|job|user)", path))
 
 
 @EACH

@@ -47,7 +47,7 @@ ERASED = {
     "idempotency_keys", "relations", "entities", "graph_receipts", "shadows", "owners", "feedback",
     "suggestions", "webhook_deliveries", "rebuilt", "curator_runs", "curator_steps", "summaries",
     "summary_states", "kept_answers", "conflicts", "conflict_members",
-    "turn_vectors", "cleared_lanes", "usage_daily", "private_runs", "answer_sources",
+    "turn_vectors", "cleared_lanes", "usage_daily", "user_tokens", "private_runs", "answer_sources",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
 WITHOUT_AN_OWNER = {

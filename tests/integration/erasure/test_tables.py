@@ -20,6 +20,7 @@ from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.ingest.accept import accept
 from pipeline.ledger.tables import (
+    api_keys,
     conflicts,
     event_costs,
     events,
@@ -33,6 +34,7 @@ from pipeline.ledger.tables import (
     suggestions,
     summaries,
     usage_daily,
+    user_tokens,
 )
 from pipeline.memories.delete_by_filter import DeleteRequest
 from pipeline.tenants.private_runs import Privacy
@@ -95,6 +97,8 @@ async def _plant(
     version = {"version": 1, "text": "Zanzibar", "after_seq": 0, "until_seq": 1, "messages": 1}
     paid = {"calls": 1, "prompt_tokens": 1, "completion_tokens": 1}
     later = {"expires_at": func.now() + text("interval '1 day'")}
+    key = select(api_keys.c.id).where(api_keys.c.project_id == scope.project_id).limit(1)
+    token = {"digest": b"y", "key_id": key.scalar_subquery(), "rights": ["read"]} | later
     run = {"project_id": scope.project_id, "kind": "run", "id": RUN, "name": "Zanzibar"}
     for statement in (
         insert(feedback).values(feedback="POSITIVE", reason="Zanzibar", **rated),
@@ -103,6 +107,7 @@ async def _plant(
         insert(conflicts).values(id=uuid4(), slot="zanzibar", event_id=event_id, **own),
         insert(summaries).values(model="", prompt="", **version, **own),
         insert(kept_answers).values(digest=b"x", answer={"x": "Zanzibar"}, **later, **own),
+        insert(user_tokens).values(project_id=scope.project_id, user_id=USER, **token),
         insert(owners).values(metadata={"room": "Zanzibar"}, **run),
         insert(event_costs).values(event_id=event_id, **paid),
         insert(usage_daily).values(

@@ -1,0 +1,65 @@
+"""Routes that also take a user's token, and the confinement of such a request to that user.
+
+Every other route refuses a user's token. A route that takes one has two parameters:
+
+UserReading, UserCorrecting, UserDeleting   the project; a token requires the right of this name
+OfUser                                      the user of the token; None for an API key
+
+and uses the second for what it reads and changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Depends, Request
+
+from api.auth.tenant import Authenticated, own_project
+from api.dependencies import Api
+from pipeline.domain.errors import Forbidden, NotFound
+from pipeline.domain.tenants import Access, Right
+from pipeline.tenants.projects import Project
+
+NOT_YOURS = "Memory not found!"
+
+
+def _allowing(
+    right: Right, access: Access
+) -> Callable[[Request, Authenticated], Coroutine[Any, Any, Project]]:
+    """A dependency: the project of a key with this access, or of a token with this right."""
+
+    async def allowed(request: Request, grant: Authenticated) -> Project:
+        if grant.user is None:
+            grant.require(access)
+        else:
+            grant.user.require(right)
+        return await own_project(request, grant)
+
+    return allowed
+
+
+async def user_of(grant: Authenticated) -> str | None:
+    """The user of the token; None for an API key."""
+    return None if grant.user is None else grant.user.user_id
+
+
+UserReading = Annotated[Project, Depends(_allowing(Right.READ, Access.READ))]
+UserCorrecting = Annotated[Project, Depends(_allowing(Right.CORRECT, Access.WRITE))]
+UserDeleting = Annotated[Project, Depends(_allowing(Right.DELETE, Access.WRITE))]
+OfUser = Annotated[str | None, Depends(user_of)]
+
+
+def require_key(user: str | None, option: str) -> None:
+    """Refuse an option that could tell of other users. Errors: Forbidden for a user's token."""
+    if user is not None:
+        raise Forbidden(f"{option} takes an API key, not a user's token; leave it out.")
+
+
+async def require_own(api: Api, project: Project, memory_id: UUID, user: str | None) -> None:
+    """Check that a memory is the user's. Errors: NotFound, as for an unknown id."""
+    if user is not None:
+        memory = await api.stores.ledger.memories.get(project.id, memory_id)
+        if memory.scope.user_id != user:
+            raise NotFound(NOT_YOURS)

@@ -1,0 +1,221 @@
+"""The user's page: what is known of one user, for that user, with a user's token.
+
+It can be embedded: there is no cookie, each form carries the token. The first page takes the token
+from the fragment of the address (`/user/#mlu_…`), which browsers do not send, and posts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import StreamingResponse
+
+from api.auth.users import require_own
+from api.console.cursors import PAGE, PageCursor
+from api.console.forms import Fields, Form, checked, fields_of
+from api.console.page_route import PageRoute
+from api.console.rendering import POLICY, show
+from api.dependencies import Api, Given, api_of
+from api.errors import Unauthorized
+from api.http.ids import uuid
+from api.routes import erasures as erasure_routes
+from api.routes import memories as routes
+from api.schemas import ListRequest, UpdateRequest
+from api.schemas.erasures import ErasureRequest
+from api.user_download import AS_FILE, download
+from api.views import memories as memory_views
+from pipeline.domain.filters import moment
+from pipeline.domain.tenants import Right
+from pipeline.settings import Settings
+from pipeline.tenants.api_keys import Grant, UserRights
+from pipeline.tenants.projects import Project
+
+ENDED = "This page has ended. Go back to where you came from, and open it again."
+
+
+class UserRoute(PageRoute):
+    """Answers errors with a page that does not lead into the console."""
+
+    error_template = "user_error.html"
+
+
+router = APIRouter(prefix="/user", route_class=UserRoute, include_in_schema=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UserVisit:
+    """A request with a user's token."""
+
+    token: str
+    grant: Grant
+    user: UserRights
+
+    @property
+    def project(self) -> Project:
+        """The project of the token."""
+        return self.grant.project
+
+    @property
+    def user_id(self) -> str:
+        """The user of the token."""
+        return self.user.user_id
+
+    def may(self, right: str) -> bool:
+        """Tell if the token has this right: read, correct or delete."""
+        return Right(right) in self.user.rights
+
+
+async def visit_of(
+    request: Request,
+    api: Annotated[Api, Depends(api_of)],
+    fields: Annotated[Fields, Depends(fields_of)],
+) -> UserVisit:
+    """The visit of a form with a token. Errors: Unauthorized; Forbidden without the right read;
+    Overloaded above the rate limit.
+    """
+    token = fields.text("token")
+    address = request.client.host if request.client else ""
+    grant = await api.keys.grant(token, address) if token else None
+    if grant is None or grant.user is None:
+        raise Unauthorized(ENDED)
+    if allowance := api.keys.allowance(grant):
+        allowance.require()
+    grant.user.require(Right.READ)
+    return UserVisit(token, grant, grant.user)
+
+
+Visit = Annotated[UserVisit, Depends(visit_of)]
+
+
+@router.get("")
+@router.get("/")
+async def enter(request: Request, api: Given) -> Response:
+    """A form for the token; a script fills it from the fragment of the address.
+
+    Any site may embed it, because it shows nothing. The pages behind it can be embedded only by the
+    origins that the project allows.
+    """
+    page = show(request, "user_enter.html", own=_base(api.settings))
+    page.headers["Content-Security-Policy"] = _policy(["*"])
+    return page
+
+
+@router.post("")
+@router.post("/")
+async def memories(
+    request: Request, api: Given, visit: Visit, fields: Form, done: str | None = None
+) -> Response:
+    """The user's memories, newest first, with the words that each came from."""
+    before, skip = fields.text("before"), fields.text("skip")
+    cursor = PageCursor(
+        moment("before", before) if before else None,
+        min(int(skip), 10_000) if skip.isdecimal() else 0,
+    )
+    rows = await _page(api, visit, cursor, fields.optional("keywords"))
+    sources = await api.stores.ledger.histories.inputs(visit.project.id, [row.id for row in rows])
+    views = [memory_views.memory(row) for row in rows]
+    return _show(
+        request,
+        api,
+        visit,
+        "user.html",
+        memories=[view | {"input": sources.get(UUID(view["id"]))} for view in views],
+        keywords=fields.text("keywords"),
+        older=cursor.after([row.created_at for row in rows if row.created_at]),
+        note=done,
+    )
+
+
+@router.post("/memories/{memory_id}")
+async def memory(
+    memory_id: str, request: Request, api: Given, visit: Visit, note: str | None = None
+) -> Response:
+    """One memory with its history."""
+    identity = uuid("memory_id", memory_id)
+    await require_own(api, visit.project, identity, visit.user_id)
+    row = await api.stores.ledger.memories.get(visit.project.id, identity)
+    entries = await api.stores.ledger.histories.of(visit.project.id, identity)
+    return _show(
+        request,
+        api,
+        visit,
+        "user_memory.html",
+        memory=memory_views.memory(row),
+        history=[memory_views.history(entry) for entry in entries],
+        note=note,
+    )
+
+
+@router.post("/memories/{memory_id}/correct")
+async def correct(
+    memory_id: str, request: Request, api: Given, visit: Visit, fields: Form
+) -> Response:
+    """Change the text of a memory."""
+    visit.user.require(Right.CORRECT)
+    change = checked(UpdateRequest, text=fields.text("text"))
+    await routes.update(memory_id, change, api, visit.project, visit.grant, visit.user_id)
+    return await memory(memory_id, request, api, visit, "Your correction is stored.")
+
+
+@router.post("/memories/{memory_id}/delete")
+async def delete(
+    memory_id: str, request: Request, api: Given, visit: Visit, fields: Form
+) -> Response:
+    """Delete a memory."""
+    visit.user.require(Right.DELETE)
+    await routes.delete(memory_id, api, visit.project, visit.grant, visit.user_id)
+    first = Fields({"token": [visit.token]})
+    return await memories(request, api, visit, first, "It is deleted.")
+
+
+@router.post("/download")
+async def download_all(api: Given, visit: Visit) -> Response:
+    """Everything that is stored of the user, as a file."""
+    return StreamingResponse(download(api, visit.project, visit.user_id), headers=AS_FILE)
+
+
+@router.post("/erase")
+async def erase(request: Request, api: Given, visit: Visit, fields: Form) -> Response:
+    """Erase the user everywhere, and show the receipt's id. The token ends with that."""
+    visit.user.require(Right.DELETE)
+    fields.require("sure")
+    wanted = checked(ErasureRequest, user_id=visit.user_id)
+    begun = await erasure_routes.erase(wanted, api, visit.project, visit.user_id)
+    receipt = await erasure_routes.receipt(UUID(begun["event_id"]), api, visit.project)
+    return _show(request, api, visit, "user_erased.html", receipt=receipt)
+
+
+def _show(request: Request, api: Api, visit: UserVisit, template: str, **values: Any) -> Response:
+    """A page that the project's origins may embed."""
+    page = show(request, template, visit=visit, own=_base(api.settings), **values)
+    page.headers["Content-Security-Policy"] = _policy(["'self'", *visit.project.allowed_origins])
+    return page
+
+
+def _policy(ancestors: list[str]) -> str:
+    """The policy of a page that these may embed. Browsers then ignore X-Frame-Options."""
+    return POLICY.replace("frame-ancestors 'none'", f"frame-ancestors {' '.join(ancestors)}")
+
+
+def _base(settings: Settings) -> str:
+    """Path of the user's page, below that of the public URL."""
+    return urlsplit(settings.public_url or "").path.rstrip("/") + "/user"
+
+
+async def _page(api: Api, visit: UserVisit, cursor: PageCursor, keywords: str | None) -> list[Any]:
+    """A page of the user's active memories."""
+    before = cursor.before and {"created_at": {"lte": cursor.before.isoformat()}}
+    wanted = checked(ListRequest, filters=before, keywords=keywords)
+    rows, _ = await api.stores.ledger.memories.page(
+        visit.project.id,
+        wanted.tree(visit.user_id),
+        expired=False,
+        older=False,
+        limit=PAGE,
+        offset=cursor.skip,
+    )
+    return rows

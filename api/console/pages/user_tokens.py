@@ -1,0 +1,49 @@
+"""User tokens: create one with the address of the user's page, list and revoke them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Request, Response
+
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import Changing, Viewing
+from api.dependencies import Given
+from api.routes import user_tokens as routes
+from api.schemas.user_tokens import UserTokenRequest
+from pipeline.domain.tenants import Right
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/user-tokens")
+async def tokens(
+    request: Request, api: Given, session: Viewing, user_id: str | None = None
+) -> Response:
+    """The valid tokens of the project, or of one user."""
+    listed = await routes.list_user_tokens(api, session.project, user_id or None)
+    return show(request, "user_tokens.html", tokens=listed["results"], rights=list(Right))
+
+
+@router.post("/user-tokens")
+async def make(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+    """Create a token; this page alone shows it."""
+    minutes = fields.text("minutes")
+    wanted = checked(
+        UserTokenRequest,
+        user_id=fields.text("user_id"),
+        rights=fields.all("rights"),
+        expires_in_s=int(minutes) * 60 if minutes.isdecimal() and len(minutes) < 6 else None,
+    )
+    made = await routes.make_user_token(wanted, api, session.project, session.grant)
+    path = urlsplit(api.settings.public_url or "").path.rstrip("/") + "/user/"
+    return show(request, "user_token.html", made=made, address=f"{path}#{made['token']}")
+
+
+@router.post("/user-tokens/{token_id}/revoke")
+async def revoke(token_id: str, request: Request, api: Given, session: Changing) -> Response:
+    """Revoke a token."""
+    await routes.revoke_user_token(token_id, api, session.project)
+    return back(request, "/user-tokens", done="token-revoked")

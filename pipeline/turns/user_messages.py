@@ -1,0 +1,75 @@
+"""All messages of one user, in parts, for a download."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.tables import lanes, messages
+
+# Messages of one part; the texts of a part fit easily into memory.
+PART = 100
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """A message in a scope of the user, as it was sent."""
+
+    role: str
+    name: str | None
+    content: str
+    said_at: datetime
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+
+
+class UserMessages:
+    """Reads of all messages of a user."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def parts(self, project_id: ProjectId, user_id: str) -> AsyncIterator[list[UserMessage]]:
+        """Yield the messages of each scope in order, up to PART at a time."""
+        ids = ("id", "agent_id", "app_id", "run_id")
+        own = select(*(lanes.c[name] for name in ids)).where(
+            lanes.c.project_id == project_id, lanes.c.user_id == user_id
+        )
+        for lane in await self._rows(own.order_by(lanes.c.id)):
+            after = (-1, -1)
+            while rows := await self._after(lane.id, after):
+                after = (rows[-1].seq, rows[-1].ordinal)
+                yield [
+                    UserMessage(
+                        row.role,
+                        row.name,
+                        row.content,
+                        row.said_at,
+                        lane.agent_id,
+                        lane.app_id,
+                        lane.run_id,
+                    )
+                    for row in rows
+                ]
+
+    async def _after(self, lane_id: UUID, after: tuple[int, int]) -> Sequence[Row[Any]]:
+        """The next part of a lane's messages."""
+        names = ("seq", "ordinal", "role", "name", "content", "said_at")
+        place = tuple_(messages.c.seq, messages.c.ordinal)
+        query = select(*(messages.c[name] for name in names)).where(
+            messages.c.lane_id == lane_id, place > tuple_(*after)
+        )
+        return await self._rows(query.order_by(messages.c.seq, messages.c.ordinal).limit(PART))
+
+    async def _rows(self, query: Any) -> Sequence[Row[Any]]:
+        async with self._engine.connect() as connection:
+            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
+        return rows
