@@ -19,6 +19,8 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Page, async_playwright
 
+from tests.support.stack import wait_until
+
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -45,7 +47,18 @@ class Tab:
         """
         await self.page.goto(self.url + path, wait_until="commit")
         await self.page.wait_for_selector("main h1")
-        await self.page.wait_for_function("document.readyState === 'complete'")
+        await self.loaded()
+
+    async def loaded(self) -> None:
+        """Wait until the page and its scripts are loaded.
+
+        Playwright's `wait_for_function` evaluates a text, which the policy of the pages forbids.
+        """
+
+        async def complete() -> bool:
+            return bool(await self.page.evaluate("document.readyState === 'complete'"))
+
+        await wait_until(complete, within_s=PATIENCE_MS / 1000, what="the page is loaded")
 
     async def click(self, selector: str, then: str) -> None:
         """Click, and wait for an element of the page that follows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, nullcontext
@@ -143,9 +144,7 @@ async def test_the_graph_is_drawn_and_its_slider_moves(site: Site) -> None:
         await opened.page.wait_for_selector("#graph canvas")
         await opened.page.focus("#validity")
         await opened.page.keyboard.press("ArrowLeft")
-        await opened.page.wait_for_function(
-            "document.getElementById('valid').textContent.startsWith('20')"
-        )
+        await opened.page.locator("#valid").filter(has_text=re.compile("^20")).wait_for()
         assert opened.faults == []
 
 
