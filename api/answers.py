@@ -325,6 +325,10 @@ COMPONENTS: Mapping[str, Schema] = {
     ),
     "Key": fields(**KEY),
     "NewKey": fields(**KEY, key=TEXT),
+    "AuditEntry": fields(
+        id=WHOLE, at=TIME, key_id=ID, key=maybe(TEXT), member=maybe(TEXT), user_token_id=maybe(ID),
+        action=TEXT, target=maybe(ID), status=maybe(WHOLE),
+    ),
     "UserToken": fields(**USER_TOKEN),
     "NewUserToken": fields(**USER_TOKEN, token=TEXT),
     "UserDownload": fields(user_id=TEXT, memories=many(ref("Memory")), messages=many(OBJECT)),
@@ -505,6 +509,7 @@ ANSWERS: Mapping[str, Schema] = {
     f"DELETE {PROJECT}members/": ref("Done"),
     "GET /v1/keys/": fields(results=many(ref("Key"))),
     "POST /v1/keys/": ref("NewKey"),
+    "GET /v1/audit/": fields(next=maybe(WHOLE), results=many(ref("AuditEntry"))),
     "POST /v1/user-tokens/": ref("NewUserToken"),
     "GET /v1/user-tokens/": fields(results=many(ref("UserToken"))),
     "DELETE /v1/user-tokens/": fields(message=TEXT, revoked=WHOLE),

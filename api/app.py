@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 
 from api import errors, pages
 from api.access_log import AccessLog
+from api.audit import Audited
 from api.auth.key_cache import KeyRing
 from api.auth.rate_limit import RateLimit
 from api.backpressure import FairDispatcher, Gate
@@ -28,6 +29,7 @@ from api.http.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSl
 from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
+from api.read_sample import ReadSample
 from api.routers import ROUTERS
 from api.routes import adds
 from pipeline import __version__, bootstrap
@@ -65,9 +67,9 @@ class MemlaneApp(FastAPI):
         app = cross_origin(app, origins) if origins else app
 
         async def allowed(origin: str) -> bool:
-            """Ask the ledger, which the lifespan opens later."""
-            api: Api = self.state.api
-            return await api.stores.ledger.projects.allow(origin)
+            """Ask the ledger, which the lifespan opens; none without it."""
+            api: Api | None = getattr(self.state, "api", None)
+            return api is not None and await api.stores.ledger.projects.allow(origin)
 
         return AnswerHeaders(ProjectOrigins(app, KnownOrigins(allowed)))
 
@@ -93,8 +95,19 @@ def create_app(settings: Settings) -> FastAPI:
         turnstile = Turnstile(settings.searches_at_once)
         figures = Figures(stores.ledger.books, stores.ledger.graph_outbox)
         accesses = AccessLog(stores.ledger.accesses)
+        reads = ReadSample(stores.ledger.reads, on=settings.search_sample_days > 0)
         app.state.api = Api(
-            settings, stores, dispatcher, keys, watch, gate, figures, accesses, reranker, turnstile
+            settings,
+            stores,
+            dispatcher,
+            keys,
+            watch,
+            gate,
+            figures,
+            accesses,
+            reads,
+            reranker,
+            turnstile,
         )
         bootstrap.spare_the_collector()
         watched = LoopWatch(asyncio.get_running_loop(), slow_s=settings.loop_slow_s)
@@ -105,10 +118,8 @@ def create_app(settings: Settings) -> FastAPI:
         warming = asyncio.create_task(bootstrap.warm(stores.embedder, *models))
         yield
         warming.cancel()
-        await app.state.mcp.close()
-        await gate.close()
-        await figures.close()
-        await accesses.close()
+        for part in (app.state.mcp, gate, figures, accesses, reads):
+            await part.close()
         listening.cancel()
         await notifications.close()
         await watch.close()
@@ -145,6 +156,7 @@ def create_app(settings: Settings) -> FastAPI:
     mcp = McpEndpoint(app, app.version)
     app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
     app.state.mcp = mcp
+    app.add_middleware(Audited)
     app.add_middleware(EndWithClient, adds=(adds.add, adds.add_v1))
     app.add_middleware(Measured)
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)

@@ -14,6 +14,7 @@ from api.auth.key_cache import KeyRing
 from api.backpressure import Gate
 from api.event_watch import EventWatch
 from api.figures import Figures
+from api.read_sample import ReadSample
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import (
     ModelUnavailable,
@@ -43,6 +44,7 @@ class Api:
     gate: Gate
     figures: Figures
     accesses: AccessLog
+    reads: ReadSample
     reranker: Reranker | None = None
     turnstile: Turnstile = field(default_factory=Turnstile)
 

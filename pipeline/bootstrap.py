@@ -240,6 +240,8 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
         ledger.long,
         keys_for=timedelta(hours=settings.idempotency_hours),
         outputs_for=timedelta(days=days) if days else None,
+        audit_for=timedelta(days=settings.audit_days) if settings.audit_days else None,
+        reads_for=timedelta(days=settings.search_sample_days),
     )
 
 

@@ -301,6 +301,13 @@ class Settings(BaseSettings):
     private run are refused for as long after its end.
     """
 
+    audit_days: Annotated[float, Field(ge=0)] = 365.0
+    """Days that the audit log is kept. `0`: no limit."""
+    search_sample_days: Annotated[float, Field(ge=0)] = 30.0
+    """Days that a sample of the searches that returned a memory is kept, at most ten a memory, with
+    the start of the question. `0`: no sample is taken.
+    """
+
     # ── Back-pressure ──
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000
     """Maximum number of waiting events of one scope; further adds get 429 with `Retry-After`."""

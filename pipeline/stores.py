@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.balance import Books
 from pipeline.accounting.costs import Costs
+from pipeline.accounting.samples import QueueSamples
 from pipeline.conflicts.store import Conflicts
 from pipeline.curator.store import CuratorRuns
 from pipeline.erasure.store import Erasures
@@ -32,6 +33,7 @@ from pipeline.memories.delete_by_filter import DeleteByFilter
 from pipeline.memories.editing import MemoryEditing
 from pipeline.memories.feedback import Feedback
 from pipeline.memories.history import MemoryHistory
+from pipeline.memories.reads import MemoryReads
 from pipeline.memories.store import Memories
 from pipeline.memories.vectors import MemoryVectors
 from pipeline.models.circuits import Circuits
@@ -48,12 +50,14 @@ from pipeline.suggestions.decisions import Decisions
 from pipeline.suggestions.store import Suggestions
 from pipeline.summaries.store import Summaries
 from pipeline.tenants.api_keys import ApiKeys
+from pipeline.tenants.audit import AuditLog
 from pipeline.tenants.console_sessions import ConsoleSessions
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.members import Members
 from pipeline.tenants.owners import Owners
 from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Projects
+from pipeline.tenants.saved_views import SavedViews
 from pipeline.tenants.user_tokens import UserTokens
 from pipeline.turns.user_messages import UserMessages
 from pipeline.turns.vectors import TurnVectors
@@ -93,6 +97,7 @@ class Ledger:
     clearing: DeleteByFilter
     feedback: Feedback
     accesses: AccessCounts
+    reads: MemoryReads
     answers: Answers
     owners: Owners
     private_runs: PrivateRuns
@@ -107,6 +112,8 @@ class Ledger:
     keys: ApiKeys
     console_sessions: ConsoleSessions
     user_tokens: UserTokens
+    audit: AuditLog
+    saved_views: SavedViews
     members: Members
     removal: Removal
     recourse: Recourse
@@ -126,6 +133,7 @@ class Ledger:
     circuits: Circuits
     costs: Costs
     books: Books
+    samples: QueueSamples
 
     @classmethod
     def of(
@@ -173,6 +181,7 @@ class Ledger:
             clearing=DeleteByFilter(long, grace=lanes.grace),
             feedback=Feedback(engine),
             accesses=AccessCounts(engine),
+            reads=MemoryReads(engine),
             answers=Answers(engine),
             owners=Owners(engine),
             private_runs=PrivateRuns(engine),
@@ -187,6 +196,8 @@ class Ledger:
             keys=ApiKeys(engine),
             console_sessions=ConsoleSessions(engine),
             user_tokens=UserTokens(engine),
+            audit=AuditLog(engine),
+            saved_views=SavedViews(engine),
             members=Members(engine),
             removal=Removal(long),
             recourse=Recourse(long, keys, grace=lanes.grace),
@@ -206,6 +217,7 @@ class Ledger:
             circuits=Circuits(engine),
             costs=Costs(engine),
             books=Books(engine),
+            samples=QueueSamples(engine),
         )
 
     async def ping(self) -> None:

@@ -213,8 +213,14 @@ class Sweeper:
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
         answers = await self._retention.forget_answers()
         runs = await self._retention.forget_private_runs()
-        if keys or outputs or answers or runs:
-            log.info("retention_over", keys=keys, outputs=outputs, answers=answers, runs=runs)
+        audit, samples = (
+            await self._retention.forget_audit(),
+            await self._retention.forget_samples(),
+        )
+        counts = {"keys": keys, "outputs": outputs, "answers": answers, "runs": runs}
+        counts |= {"audit": audit, "samples": samples}
+        if any(counts.values()):
+            log.info("retention_over", **counts)
 
 
 @dataclass(slots=True)

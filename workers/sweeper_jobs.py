@@ -98,12 +98,17 @@ def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
         if stores.mirroring is not None:
             await stores.mirroring.catch_up()
 
+    async def count() -> None:
+        """Take the samples of the projects with new entries in the books, and add these up."""
+        await stores.ledger.samples.take()
+        await stores.ledger.books.fold()
+
     return [
         (repair, CHORE_S),
         (embed, CHORE_S),
         (mirror, LONG_CHORE_S),
         (stores.ledger.recut.walk, CHORE_S),
-        (stores.ledger.books.fold, CHORE_S),
+        (count, CHORE_S),
     ]
 
 

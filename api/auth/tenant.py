@@ -7,6 +7,7 @@ are reported as not found.
 Granted             the key's grant; a user's token is refused
 Authenticated       the grant of a key or of a user's token: see api.auth.users
 Caller              the key's project; GET requires scope read, any other method write
+Adding              the key's project for adds; requires scope write, and is not in the audit log
 Reader              the key's project; any method requires scope read
 Admin               the grant and the named project; GET requires scope read, any other method admin
 OrganizationAdmin   the same; requires an admin key that belongs to no member
@@ -23,6 +24,7 @@ import orjson
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader
 
+from api import audit
 from api.dependencies import Api, api_of
 from api.errors import Unauthorized
 from pipeline.domain.errors import Forbidden, NotFound
@@ -80,9 +82,22 @@ async def granted(grant: Annotated[Grant, Depends(authenticated)]) -> Grant:
     return grant
 
 
-async def caller(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+async def caller(
+    request: Request,
+    api: Annotated[Api, Depends(api_of)],
+    grant: Annotated[Grant, Depends(granted)],
+) -> Project:
     """The key's project. GET requires a key with read scope, other methods one with write scope."""
     grant.require(Access.READ if request.method == "GET" else Access.WRITE)
+    project = await own_project(request, grant)
+    if request.method != "GET":
+        await audit.begin(request, api.stores.ledger.audit, grant, project.id)
+    return project
+
+
+async def adding(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+    """The key's project, for an add: it has a receipt, and must cost no further commit."""
+    grant.require(Access.WRITE)
     return await own_project(request, grant)
 
 
@@ -109,6 +124,13 @@ async def administration(
     An admin key has access to all projects of its organization; a member's admin key has access to
     its own project, and to others whose OWNER the member is.
     """
+    named = await _administered(request, api, grant)
+    if request.method != "GET":
+        await audit.begin(request, api.stores.ledger.audit, grant, named.project.id)
+    return named
+
+
+async def _administered(request: Request, api: Api, grant: Grant) -> Administration:
     grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
     named, own = await NamedIds.by(request), grant.project
     if named.organizations - {str(own.organization_id)}:
@@ -186,6 +208,7 @@ async def _body(request: Request) -> dict[str, Any]:
 Authenticated = Annotated[Grant, Depends(authenticated)]
 Granted = Annotated[Grant, Depends(granted)]
 Caller = Annotated[Project, Depends(caller)]
+Adding = Annotated[Project, Depends(adding)]
 Reader = Annotated[Project, Depends(reader)]
 Admin = Annotated[Administration, Depends(administration)]
 OrganizationAdmin = Annotated[Administration, Depends(organization_administration)]

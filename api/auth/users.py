@@ -16,8 +16,9 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
+from api import audit
 from api.auth.tenant import Authenticated, own_project
-from api.dependencies import Api
+from api.dependencies import Api, Given
 from pipeline.domain.errors import Forbidden, NotFound
 from pipeline.domain.tenants import Access, Right
 from pipeline.tenants.projects import Project
@@ -27,15 +28,18 @@ NOT_YOURS = "Memory not found!"
 
 def _allowing(
     right: Right, access: Access
-) -> Callable[[Request, Authenticated], Coroutine[Any, Any, Project]]:
+) -> Callable[[Request, Given, Authenticated], Coroutine[Any, Any, Project]]:
     """A dependency: the project of a key with this access, or of a token with this right."""
 
-    async def allowed(request: Request, grant: Authenticated) -> Project:
+    async def allowed(request: Request, api: Given, grant: Authenticated) -> Project:
         if grant.user is None:
             grant.require(access)
         else:
             grant.user.require(right)
-        return await own_project(request, grant)
+        project = await own_project(request, grant)
+        if right is not Right.READ:
+            await audit.begin(request, api.stores.ledger.audit, grant, project.id)
+        return project
 
     return allowed
 

@@ -45,11 +45,15 @@ class MenuEntry:
     admin: bool = False
 
 
+# Pages whose filters can be saved as a view.
+SAVED_PATHS = ("/events", "/memories", "/search", "/graph", "/costs", "/trends", "/audit", "/inbox")
+
 MENU: Mapping[str, Sequence[MenuEntry]] = {
     "Watch": (
         MenuEntry("Live", "/live", "l"),
         MenuEntry("Events", "/events", "e"),
         MenuEntry("Failures", "/failures", "f"),
+        MenuEntry("Trends", "/trends", "t"),
         MenuEntry("Costs", "/costs", "c"),
         MenuEntry("Health", "/health", "h"),
     ),
@@ -66,6 +70,7 @@ MENU: Mapping[str, Sequence[MenuEntry]] = {
         MenuEntry("Verify", "/verify", "v", admin=True),
         MenuEntry("Erasures", "/erasures", "x"),
         MenuEntry("User tokens", "/user-tokens", "u"),
+        MenuEntry("Audit", "/audit", "d", admin=True),
         MenuEntry("Admin", "/admin", "a", admin=True),
     ),
 }
@@ -81,6 +86,8 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
         "menu": MENU,
         "here": request.url.path.removeprefix("/console"),
         "query": dict(request.query_params),
+        "saveable": request.url.path.removeprefix("/console") in SAVED_PATHS,
+        "address": _filters(request),
         "done": DONE.get(request.query_params.get("done", "")),
         "version": __version__,
         "now": datetime.now(UTC),  # noqa: TID251  for relative times, shown to people only
@@ -93,6 +100,11 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
     else:
         html = page.render(context)
     return HTMLResponse(html, status, headers={"Content-Security-Policy": POLICY})
+
+
+def _filters(request: Request) -> str:
+    """The query string without a position in the list, and without a message."""
+    return merged(dict(request.query_params), {"before": "", "skip": ""})
 
 
 def back(request: Request, path: str, *, done: str | None = None, **query: str) -> RedirectResponse:
@@ -124,6 +136,8 @@ DONE = {
     "webhook-deleted": "The webhook is deleted.",
     "due": "The delivery is sent again.",
     "saved": "Saved.",
+    "view-saved": "The view is saved; Live lists it.",
+    "view-deleted": "The view is deleted.",
     "removed": "The member is removed.",
     "revoked": "The key is revoked; other API processes may accept it for five more seconds.",
     "token-revoked": "The token is revoked; other API processes accept it for 5 s at most.",
@@ -165,7 +179,7 @@ def url(context: Context, path: str, **query: object) -> str:
 def merged(query: Mapping[str, str], more: Mapping[str, str]) -> str:
     """The query string of this page with other values."""
     rest = {name: value for name, value in query.items() if name != "done" and value}
-    return urlencode(rest | dict(more))
+    return urlencode({name: value for name, value in (rest | dict(more)).items() if value})
 
 
 def iso(at: datetime) -> str:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from api import audit
 from api.console.forms import Fields, fields_of
 from api.dependencies import Api, api_of
 from pipeline.domain.errors import Forbidden, MemlaneError
@@ -128,6 +129,7 @@ async def genuine(
     require_same_origin(request, api.settings)
     if not hmac.compare_digest(fields.text(CSRF_FIELD).encode(), session.csrf.encode()):
         raise Forbidden(FORGED)
+    await audit.begin(request, api.stores.ledger.audit, session.grant, session.project.id)
     return session
 
 

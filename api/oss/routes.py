@@ -13,7 +13,7 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query
 from starlette.exceptions import HTTPException
 
-from api.auth.tenant import Admin, Caller, Granted, Reader
+from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
 from api.http.ids import uuid
 from api.http.strict_json import StrictJson
@@ -53,7 +53,7 @@ OwnerId = Annotated[str | None, Query(max_length=512)]
 
 @router.post("/memories/")
 async def add(
-    request: OssAdd, api: Given, project: Caller, idempotency_key: adds.IdempotencyKey = None
+    request: OssAdd, api: Given, project: Adding, idempotency_key: adds.IdempotencyKey = None
 ) -> dict[str, Any]:
     """Add messages and wait for the results.
 

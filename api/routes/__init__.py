@@ -2,6 +2,7 @@
 
 from api.routes import (
     adds,
+    audit,
     batch,
     conflicts,
     console,
@@ -52,6 +53,7 @@ ROUTERS = tuple(
         organizations,
         keys,
         user_tokens,
+        audit,
         webhooks,
         private_runs,
         verification,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header
 
-from api.auth.tenant import Caller
+from api.auth.tenant import Adding
 from api.dependencies import Api, Given
 from api.examples import answers
 from api.http import unknown_fields
@@ -36,7 +36,7 @@ IdempotencyKey = Annotated[
 
 @router.post("/v3/memories/add/", responses=answers("add"))
 async def add(
-    request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
+    request: AddRequest, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
 ) -> dict[str, Any]:
     """Accept a conversation turn.
 
@@ -65,7 +65,7 @@ async def add(
 
 @router.post("/v1/memories/")
 async def add_v1(
-    request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
+    request: AddRequest, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
 ) -> Any:
     """Accept a turn from older clients; with `async_mode=false` the response waits for the results.
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
+from api import audit
 from api.auth.tenant import Caller
 from api.auth.users import OfUser, UserDeleting
 from api.dependencies import Given
@@ -33,6 +34,7 @@ async def erase(
     if user is not None and request.owner() != OwnerKey("user", user):
         raise Forbidden("A user's token erases only its own user: give that user_id alone.")
     event_id = await erasure.erase(project.id, request.owner(), erasures=api.stores.ledger.erasures)
+    audit.about(event_id)
     api.keys.forget()  # the user's tokens have ended
     return {"message": "Erased; vectors follow.", "event_id": str(event_id), "status": "RUNNING"}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from api import audit
 from api.auth.tenant import Admin, as_uuid
 from api.dependencies import Given
 from api.http.strict_json import StrictJson
@@ -39,6 +40,7 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, A
         member=request.member,
         expires_at=request.expires_at,
     )
+    audit.about(made.id)
     return tenant_views.key(made) | {"key": secret.key}
 
 

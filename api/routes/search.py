@@ -13,11 +13,13 @@ from api.dependencies import Api, Given
 from api.examples import answers
 from api.http.large_answers import answer
 from api.http.strict_json import StrictJson
+from api.read_sample import may_be_sampled
 from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
 from api.views import search as search_views
 from pipeline import telemetry
 from pipeline.domain.memories import Memory
+from pipeline.memories.reads import SampledRead
 from pipeline.search import service as search
 from pipeline.search.calibration import scale
 from pipeline.tenants.projects import Project
@@ -132,5 +134,13 @@ async def ranked(
     if project.decay:
         facts = (hit.passage.id for hit in ranking.hits if isinstance(hit.passage, Memory))
         api.accesses.count(facts)
+    if not request.explain and may_be_sampled(query.filter):
+        api.reads.searched(
+            [
+                SampledRead(hit.passage.id, question, place, hit.score.total)
+                for place, hit in enumerate(ranking.hits, 1)
+                if isinstance(hit.passage, Memory)
+            ]
+        )
     telemetry.search_seconds.observe(time.perf_counter() - begun)
     return ranking

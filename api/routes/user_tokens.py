@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
+from api import audit
 from api.auth.tenant import Caller, Granted
 from api.auth.users import OfUser, UserReading
 from api.dependencies import Given
@@ -33,6 +34,7 @@ async def make_user_token(
     made, secret = await api.stores.ledger.user_tokens.make(
         grant, request.user_id, request.rights, request.lifetime
     )
+    audit.about(made.id)
     return user_token_views.token(made) | {"token": secret.key}
 
 

@@ -15,20 +15,32 @@ from pipeline.events.sql import statement
 
 # Maximum number of rows per call, about 10 ms of work; the next call continues.
 A_SHARE = 1_000
+# Lifetime of the samples of the queue: more than the longest span of a chart.
+SAMPLES_FOR = timedelta(days=14)
 
 
 class Retention:
-    """Delete expired idempotency keys, answers of dry runs, stage outputs, and ended private runs.
+    """Delete expired idempotency keys, answers of dry runs, stage outputs, ended private runs, the
+    audit log, and the samples that the console shows.
 
-    `outputs_for` None: stage outputs and ended private runs are kept without a limit.
+    `outputs_for` None: stage outputs and ended private runs are kept without a limit. `audit_for`
+    None: the audit log is.
     """
 
     def __init__(
-        self, engine: AsyncEngine, *, keys_for: timedelta, outputs_for: timedelta | None
+        self,
+        engine: AsyncEngine,
+        *,
+        keys_for: timedelta,
+        outputs_for: timedelta | None,
+        audit_for: timedelta | None = None,
+        reads_for: timedelta = timedelta(days=30),
     ) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._keys_for = keys_for
         self._outputs_for = outputs_for
+        self._audit_for = audit_for
+        self._reads_for = reads_for
 
     async def forget_keys(self) -> int:
         """Delete idempotency keys older than `keys_for`. Returns their number."""
@@ -54,6 +66,17 @@ class Retention:
         if self._outputs_for is None:
             return 0
         return await self._let_go(statement("drop_outputs"), self._outputs_for)
+
+    async def forget_audit(self) -> int:
+        """Delete entries of the audit log older than `audit_for`. Returns their number."""
+        if self._audit_for is None:
+            return 0
+        return await self._let_go(statement("forget_audit"), self._audit_for)
+
+    async def forget_samples(self) -> int:
+        """Delete sampled reads and samples of the queue after their time. Returns their number."""
+        reads = await self._let_go(statement("forget_reads"), self._reads_for)
+        return reads + await self._let_go(statement("forget_samples"), SAMPLES_FOR)
 
     async def _let_go(self, query: TextClause, age: timedelta) -> int:
         async with self._engine.connect() as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,7 +17,7 @@ from pipeline.domain.lanes import GATHERING
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes
-from pipeline.ledger.tables import api_keys, lanes, organizations, projects
+from pipeline.ledger.tables import api_keys, lanes, organizations, projects, queue_samples
 from pipeline.tenants.secret import Secret
 
 NO_SUCH_PROJECT = "Project not found."
@@ -188,4 +188,11 @@ async def _add(
     project = Project(ProjectId(uuid4()), organization_id, name)
     values = {"id": project.id, "organization_id": organization_id, "name": name}
     await connection.execute(insert(projects).values(**values, description=description))
+    # The series of its charts begins with nothing.
+    counts = ("accepted", "succeeded", "failed", "searches", "memories", "pending", "running")
+    before = func.date_trunc("minute", func.now()) - timedelta(minutes=1)
+    start = dict.fromkeys((*counts, "ready_s", "waiting_s"), 0)
+    await connection.execute(
+        insert(queue_samples).values(project_id=project.id, minute=before, **start)
+    )
     return project

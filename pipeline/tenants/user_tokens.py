@@ -65,7 +65,7 @@ class UserTokens:
             key_id=by.key_id,
             project_id=by.project.id,
             user_id=user_id,
-            rights=sorted(rights),
+            rights=[right for right in Right if right in rights],
             expires_at=func.now() + lifetime,
         )
         ended = delete(user_tokens).where(user_tokens.c.expires_at < func.now())

@@ -20,6 +20,7 @@ from api.backpressure import Gate
 from api.dependencies import Api
 from api.event_watch import EventWatch
 from api.figures import Figures
+from api.read_sample import ReadSample
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.bootstrap import Stores
 from pipeline.domain.events import AddOptions
@@ -105,8 +106,12 @@ async def serving(
     app = create_app(settings)
     gate = Gate(LoadView(ledger.engine), limits(settings))
     figures = Figures(ledger.books, ledger.graph_outbox)
-    keys, accesses = KeyRing(ledger.keys), AccessLog(ledger.accesses)
-    app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, figures, accesses)
+    keys, accesses, reads = (
+        KeyRing(ledger.keys),
+        AccessLog(ledger.accesses),
+        ReadSample(ledger.reads),
+    )
+    app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, figures, accesses, reads)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport,
@@ -116,6 +121,7 @@ async def serving(
     ) as client:
         yield Service(engine, key, client, app)
     await figures.close()
+    await reads.close()
     await watch.close()
     await stores.vectors.close()
 

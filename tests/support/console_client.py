@@ -35,7 +35,7 @@ class Browser:
         """Get a page. The address may have a query of its own."""
         return await self.client.get(path, params=query or None)
 
-    async def send(self, path: str, csrf: str | None = None, **fields: str) -> httpx.Response:
+    async def send(self, path: str, /, csrf: str | None = None, **fields: str) -> httpx.Response:
         """Send a form with the session's CSRF token, or with another one."""
         token = self.csrf if csrf is None else csrf
         return await self.client.post(path, data={"csrf": token} | fields)

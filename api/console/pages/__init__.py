@@ -6,6 +6,7 @@ from starlette.routing import Route
 from api.console.assets import serve
 from api.console.pages import (
     admin,
+    audit,
     costs,
     events,
     failures,
@@ -18,14 +19,16 @@ from api.console.pages import (
     replays,
     search,
     signin,
+    trends,
     user,
     user_tokens,
+    views,
 )
 from pipeline.settings import Settings
 
 FEATURES = (
     *(signin, live, events, memories, search, inbox, graph, failures, costs, replays),
-    *(proofs, admin, user_tokens, playground),
+    *(proofs, admin, user_tokens, playground, audit, trends, views),
 )
 
 

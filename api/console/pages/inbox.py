@@ -6,18 +6,21 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from api.auth.tenant import Administration
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
-from api.console.session import Changing, Viewing
+from api.console.session import Administering, Changing, Viewing
 from api.dependencies import Given
 from api.http.paging import Page
 from api.routes import conflicts as conflict_routes
 from api.routes import curator as curator_routes
+from api.routes import organizations as organization_routes
 from api.routes import suggestions as routes
 from api.schemas.conflicts import ConflictResolveRequest
 from api.schemas.curator import CuratorRunRequest
 from api.schemas.suggestions import AcceptRequest, DecideRequest
+from api.schemas.tenants import CuratorSchedule, ProjectUpdateRequest
 from api.views import conflicts as conflict_views
 from api.views import curator as curator_views
 from api.views import suggestions as suggestion_views
@@ -54,8 +57,18 @@ async def inbox(
                 project.id, state=chosen, kind=None, **window
             )
             rows = [suggestion_views.suggestion(row) for row in stored]
+    [view] = await ledger.projects.views(project.organization_id, project.id)
     older = {"page": str(page.number + 1)} if page.offset + len(rows) < count else None
-    return show(request, "inbox.html", kind=kind, state=state, rows=rows, count=count, older=older)
+    return show(
+        request,
+        "inbox.html",
+        kind=kind,
+        state=state,
+        rows=rows,
+        count=count,
+        older=older,
+        schedule=view.curator or {},
+    )
 
 
 @router.post("/inbox/decide")
@@ -105,6 +118,22 @@ async def start(request: Request, api: Given, session: Changing, fields: Form) -
     ids = {name: fields.optional(name) for name in ENTITY_IDS}
     await curator_routes.start(checked(CuratorRunRequest, **ids), api, session.project)
     return back(request, "/inbox", done="started", kind="curator")
+
+
+@router.post("/inbox/schedule")
+async def schedule(request: Request, api: Given, session: Administering, fields: Form) -> Response:
+    """Set the schedule of the curator; without hours it runs only on request."""
+    hours, minutes = fields.text("every_hours"), fields.text("idle_minutes")
+    wanted = (
+        checked(CuratorSchedule, every_hours=hours or None, idle_minutes=minutes or None)
+        if hours
+        else None
+    )
+    change = ProjectUpdateRequest(curator=wanted)
+    await organization_routes.update_project(
+        change, api, Administration(session.grant, session.project)
+    )
+    return back(request, "/inbox", done="saved", kind="curator")
 
 
 @router.post("/inbox/curator/{curator_run_id}/cancel")

@@ -36,6 +36,7 @@ async def live(request: Request, api: Given, session: Viewing) -> Response:
         series=_series(rate, await ledger.now()),
         newest=[event_views.event(event) for event in newest],
         model=api.settings.llm.model,
+        views=await ledger.saved_views.of(project.id),
     )
 
 

@@ -67,6 +67,8 @@ async def memory(
         memory_id=memory_id,
         history=[memory_views.history(entry) for entry in entries],
         current=snapshot.is_current,
+        reads=await ledger.reads.of(session.project.id, identity),
+        sampled_days=api.settings.search_sample_days,
     )
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
+from api import audit
 from api.console.forms import Form
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
@@ -50,6 +51,7 @@ async def sign_in(request: Request, api: Given, fields: Form) -> Response:
     grant = await api.keys.grant(key, address) if key else None
     if grant is None:
         return show(request, "signin.html", status=401, next=wanted, error=WRONG_KEY)
+    await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
     token = await api.stores.ledger.console_sessions.open(grant, lifetime(api.settings))
     return _entered(request, api, token, wanted)
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
+from api import audit
 from api.auth.users import require_own
 from api.console.cursors import PAGE, PageCursor
 from api.console.forms import Fields, Form, checked, fields_of
@@ -34,6 +35,8 @@ from pipeline.settings import Settings
 from pipeline.tenants.api_keys import Grant, UserRights
 from pipeline.tenants.projects import Project
 
+# Ends of the paths of forms that change something.
+CHANGES = ("/correct", "/delete", "/erase", "/download")
 ENDED = "This page has ended. Go back to where you came from, and open it again."
 
 
@@ -85,6 +88,8 @@ async def visit_of(
     if allowance := api.keys.allowance(grant):
         allowance.require()
     grant.user.require(Right.READ)
+    if request.url.path.endswith(CHANGES):
+        await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
     return UserVisit(token, grant, grant.user)
 
 

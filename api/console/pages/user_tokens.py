@@ -6,12 +6,15 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request, Response
 
+from api.auth.tenant import Administration
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
-from api.console.session import Changing, Viewing
+from api.console.session import Administering, Changing, Viewing
 from api.dependencies import Given
+from api.routes import organizations as organization_routes
 from api.routes import user_tokens as routes
+from api.schemas.tenants import ProjectUpdateRequest
 from api.schemas.user_tokens import UserTokenRequest
 from pipeline.domain.tenants import Right
 
@@ -24,7 +27,13 @@ async def tokens(
 ) -> Response:
     """The valid tokens of the project, or of one user."""
     listed = await routes.list_user_tokens(api, session.project, user_id or None)
-    return show(request, "user_tokens.html", tokens=listed["results"], rights=list(Right))
+    return show(
+        request,
+        "user_tokens.html",
+        tokens=listed["results"],
+        rights=list(Right),
+        origins=session.project.allowed_origins,
+    )
 
 
 @router.post("/user-tokens")
@@ -40,6 +49,18 @@ async def make(request: Request, api: Given, session: Changing, fields: Form) ->
     made = await routes.make_user_token(wanted, api, session.project, session.grant)
     path = urlsplit(api.settings.public_url or "").path.rstrip("/") + "/user/"
     return show(request, "user_token.html", made=made, address=f"{path}#{made['token']}")
+
+
+@router.post("/user-tokens/origins")
+async def set_origins(
+    request: Request, api: Given, session: Administering, fields: Form
+) -> Response:
+    """Set the origins that may embed the user's page, and call the API with tokens."""
+    change = checked(ProjectUpdateRequest, allowed_origins=fields.text("origins").split())
+    await organization_routes.update_project(
+        change, api, Administration(session.grant, session.project)
+    )
+    return back(request, "/user-tokens", done="saved")
 
 
 @router.post("/user-tokens/{token_id}/revoke")

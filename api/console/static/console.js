@@ -10,16 +10,21 @@ function draw(figure) {
     figure.plot.setData(series);
     return;
   }
-  const colors = [style("--accent"), style("--bad"), style("--info"), style("--warn")];
+  const meanings = { succeeded: "--good", failed: "--bad", waiting: "--warn", accepted: "--info" };
   const axis = { stroke: style("--dim"), grid: { stroke: style("--line"), width: 1 }, ticks: { show: false } };
   const labels = figure.dataset.labels.split(",");
+  const days = series[0].at(-1) - series[0][0] > 2 * 86400;
+  // Times are in UTC, as everywhere in the console.
+  const times = (_, ticks) => ticks.map((at) => new Date(at * 1000).toISOString().slice(...(days ? [5, 10] : [11, 16])))
+    .map((label, at, all) => (label === all[at - 1] ? "" : label));
+  const time = (_, at) => (at === null ? "–" : new Date(at * 1000).toISOString().slice(0, 16).replace("T", " "));
   const options = {
     width: figure.clientWidth,
     height: 180,
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } },
-    axes: [axis, { ...axis, size: 56 }],
-    series: [{}, ...labels.map((label, at) => ({ label, stroke: colors[at], width: 2, points: { show: series[0].length < 40, size: 4 } }))],
+    axes: [{ ...axis, values: times }, { ...axis, size: 56 }],
+    series: [{ label: "UTC", value: time }, ...labels.map((label) => ({ label, stroke: style(meanings[label] || "--accent"), width: 2, points: { show: series[0].length < 40, size: 4 } }))],
   };
   figure.plot = new uPlot(options, series, figure);
 }
@@ -42,12 +47,14 @@ document.addEventListener("htmx:after:swap", () => {
   const event = document.querySelector("#event[hx-sse\\:connect]");
   if (event) event.dataset.updated = "1";
 });
-// When an event ends, its buttons change: load the page again.
-document.addEventListener("end", () => location.reload());
+// When an event ends, its buttons change: load the page again, unless a form leads to another page.
+let leaving = false;
+document.addEventListener("end", () => leaving || location.reload());
 
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (question && !confirm(question)) event.preventDefault();
+  leaving = !event.defaultPrevented;
 });
 
 // Tick all boxes of a list.
@@ -77,6 +84,20 @@ document.addEventListener("keydown", (event) => {
     if (rows[at]) rows[at].focus();
   }
 });
+
+// A slider over a list of links: it shows the link at its place, and opens it when released.
+for (const slider of document.querySelectorAll("[data-slider]")) {
+  const links = [...document.getElementById(slider.dataset.slider).querySelectorAll("a")];
+  const output = slider.closest("label").querySelector("output");
+  slider.max = Math.max(0, links.length - 1);
+  const current = links.findIndex((link) => link.hasAttribute("aria-current"));
+  slider.value = current < 0 ? slider.max : current;
+  slider.closest("label").hidden = links.length < 2;
+  const show = () => { output.textContent = links[slider.value] ? links[slider.value].textContent : ""; };
+  slider.addEventListener("input", show);
+  slider.addEventListener("change", () => links[slider.value] && links[slider.value].click());
+  show();
+}
 
 // The graph: a click opens an entity, or the event that a relation comes from.
 function drawGraph(box) {

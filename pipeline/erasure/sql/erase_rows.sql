@@ -72,6 +72,16 @@ WITH theirs AS MATERIALIZED (
     WHERE project_id = CAST(:project_id AS uuid) AND user_id = CAST(:owner_id AS text)
       AND CAST(:kind AS text) = 'user'
     RETURNING 1
+), gone_memory_reads AS (
+    DELETE FROM memory_reads WHERE memory_id = ANY (CAST(:memory_ids AS uuid[])) RETURNING 1
+), gone_saved_views AS (
+    -- Of the console, at most 50 a project: those whose name or filters have the id.
+    DELETE FROM saved_views
+    WHERE project_id = CAST(:project_id AS uuid) AND (
+        position(CAST(:owner_id AS text) IN name) > 0 OR EXISTS (
+            SELECT FROM jsonb_each_text(query) AS part
+            WHERE position(CAST(:owner_id AS text) IN part.value) > 0))
+    RETURNING 1
 ), owned AS MATERIALIZED (
     SELECT agent_id, app_id, run_id FROM lanes WHERE id = ANY (CAST(:lane_ids AS uuid[]))
 ), named AS MATERIALIZED (
@@ -184,6 +194,8 @@ WITH theirs AS MATERIALIZED (
         'idempotency_keys', (SELECT count(*) FROM gone_idempotency_keys),
         'usage', (SELECT count(*) FROM gone_usage),
         'user_tokens', (SELECT count(*) FROM gone_user_tokens),
+        'memory_reads', (SELECT count(*) FROM gone_memory_reads),
+        'saved_views', (SELECT count(*) FROM gone_saved_views),
         'entity_rows', (SELECT count(*) FROM gone_owners),
         'private_runs', (SELECT count(*) FROM ended_runs),
         'events', (SELECT count(*) FROM emptied_events),

@@ -17,7 +17,8 @@
                   ├──< memories ─< memory_history  current state, and the history of changes
                   │         ├──< past_states       its earlier states, with their vectors
                   │         ├─── feedback          users' opinions
-                  │         └─── memory_accesses   searches that returned it
+                  │         ├─── memory_accesses   number of searches that returned it
+                  │         └──< memory_reads      a sample of these searches
                   ├──< suggestions                 changes that wait for a person
                   ├──< conflicts ─< conflict_members   statements that cannot both hold
                   ├──< curator_runs ─< curator_steps   runs that look for suggestions
@@ -25,6 +26,8 @@
                   ├──< kept_answers                models' answers to dry runs, for the real run
                   ├──< seals, seal_…               hash chains, of projects with tamper evidence
                   └──< entities ─< relations       the graph, bi-temporal
+    projects ─< audit_entries                      who changed what, and when
+    projects ─< saved_views, queue_samples         views and charts of the console
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
     graph_mirrors, graph_outbox                    changes for a graph server: see tables.graph
@@ -39,6 +42,7 @@ from pipeline.ledger.tables.balance import book_entries, books
 from pipeline.ledger.tables.circuits import cooldowns
 from pipeline.ledger.tables.columns import metadata
 from pipeline.ledger.tables.conflicts import conflict_members, conflicts
+from pipeline.ledger.tables.console import audit_entries, queue_samples, saved_views
 from pipeline.ledger.tables.costs import event_costs, usage_daily
 from pipeline.ledger.tables.curator import curator_runs, curator_steps
 from pipeline.ledger.tables.events import cleared_lanes, events, receipts
@@ -57,6 +61,7 @@ from pipeline.ledger.tables.memories import (
     memories,
     memory_accesses,
     memory_history,
+    memory_reads,
     past_states,
 )
 from pipeline.ledger.tables.private_runs import private_runs
@@ -88,6 +93,7 @@ from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_i
 __all__ = [
     "answer_sources",
     "api_keys",
+    "audit_entries",
     "book_entries",
     "books",
     "cleared_lanes",
@@ -112,6 +118,7 @@ __all__ = [
     "memories",
     "memory_accesses",
     "memory_history",
+    "memory_reads",
     "messages",
     "metadata",
     "organizations",
@@ -119,9 +126,11 @@ __all__ = [
     "past_states",
     "private_runs",
     "projects",
+    "queue_samples",
     "rebuilt",
     "receipts",
     "relations",
+    "saved_views",
     "seal_buckets",
     "seal_checkpoints",
     "seal_heads",

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
     Date,
     Float,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -230,6 +232,21 @@ feedback = Table(
     Column("reason", Text),
     now("created_at"),
     CheckConstraint("feedback IN ('POSITIVE', 'NEGATIVE', 'VERY_NEGATIVE')", name="feedback"),
+)
+
+# A sample of the searches that returned a memory: the newest ones, for a limited time.
+memory_reads = Table(
+    "memory_reads",
+    metadata,
+    Column("memory_id", ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True),
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    time("at", nullable=False, index=True),
+    # The start of the question.
+    Column("question", Text, nullable=False),
+    # Place of the memory among the results, from 1.
+    Column("place", SmallInteger, nullable=False),
+    Column("score", Float, nullable=False),
 )
 
 # Numbers of searches that returned a memory, of projects with decay.

@@ -55,6 +55,7 @@ class Holding:
     webhook_id: str
     delivery_id: str
     token_id: str
+    view_id: str
 
 
 # A private run of the victim.
@@ -195,6 +196,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case(WRITE, lambda _: MAYA),
         Case(WRITE, lambda _: {"code": "CANCELLED"}),
     ],
+    ("GET", "/v1/audit/"): [Case(ADMIN), Case(ADMIN, query=lambda it: {"key_id": it.key_id})],
     ("POST", "/v1/user-tokens/"): [Case(WRITE, lambda _: MAYA)],
     ("GET", "/v1/user-tokens/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
     ("DELETE", "/v1/user-tokens/"): [Case(WRITE, query=lambda _: {"user_id": "jon"})],
@@ -389,6 +391,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
     log = WEBHOOK.format(**webhook) + "deliveries/"
     [delivery] = (await client.get(log, headers=headers)).json()["results"]
     token = await post("/v1/user-tokens/", user_id="maya", rights=["read"])
+    view_id = await service.engine.ledger.saved_views.save(project.id, name, "/events", {})
     holding = Holding(
         org_id=str(project.organization_id),
         project_id=str(project.id),
@@ -405,6 +408,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         webhook_id=webhook["webhook_id"],
         delivery_id=delivery["id"],
         token_id=token["id"],
+        view_id=str(view_id),
     )
     return Tenant(holding, {access: made["key"] for access, made in keys.items()})
 

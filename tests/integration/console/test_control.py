@@ -104,3 +104,55 @@ async def test_the_playground_remembers_a_conversation(service: Service, browser
     assert sent.status_code == 303, text_of(sent)
     await service.engine.drain()
     assert "User lives in Lima" in await browser.shown(sent.headers["location"])
+
+
+async def test_a_view_is_saved_listed_and_deleted(service: Service, browser: Browser) -> None:
+    page = await browser.get("/console/events?status=FAILED&skip=3&before=2026-01-01")
+    assert 'name="query" value="status=FAILED"' in page.text
+    view = {"name": "Broken", "path": "/events", "query": "status=FAILED&skip=3"}
+    saved = await browser.send("/console/views", **view)
+    assert saved.headers["location"] == "/console/events?status=FAILED&done=view-saved"
+    live = await browser.get("/console/live")
+    assert 'href="/console/events?status=FAILED"' in live.text
+    elsewhere = await browser.send("/console/views", **view | {"path": "//evil.example"})
+    assert elsewhere.status_code == 400
+    match = re.search(r"/console/views/[\w-]{36}/delete", live.text)
+    assert match
+    assert (await browser.send(match[0])).status_code == 303
+    assert "Broken" not in await browser.shown("/console/live")
+
+
+async def test_a_project_has_a_limited_number_of_views(browser: Browser) -> None:
+    for number in range(50):
+        await browser.send("/console/views", name=f"v{number}", path="/events", query="")
+    full = await browser.send("/console/views", name="one more", path="/events", query="")
+    assert full.status_code == 409
+
+
+async def test_budgets_and_the_schedule_are_set_and_removed(browser: Browser) -> None:
+    limits = {"project_tokens": "1000", "project_per": "month", "user_usd": "2.5"}
+    assert (await browser.send("/console/costs/budget", **limits)).status_code == 303
+    page = await browser.shown("/console/costs")
+    assert "the project's 1000 tokens per month: 0 % used" in page
+    wrong = await browser.send("/console/costs/budget", project_tokens="many")
+    assert "is no number" in text_of(wrong)
+    assert (await browser.send("/console/costs/budget")).status_code == 303
+    assert "no budget" in await browser.shown("/console/costs")
+    hours = {"every_hours": "24", "idle_minutes": "30"}
+    assert (await browser.send("/console/inbox/schedule", **hours)).status_code == 303
+    assert "runs by itself" in await browser.shown("/console/inbox", kind="curator")
+    assert (await browser.send("/console/inbox/schedule")).status_code == 303
+    assert "only on request" in await browser.shown("/console/inbox", kind="curator")
+
+
+async def test_a_users_token_is_made_listed_and_revoked(browser: Browser) -> None:
+    made = await browser.send("/console/user-tokens", user_id="maya", rights="read", minutes="5")
+    assert re.search(r"/user/#mlu_[\w-]{43}", made.text)
+    page = await browser.get("/console/user-tokens?user_id=maya")
+    match = re.search(r"/console/user-tokens/[\w-]{36}/revoke", page.text)
+    assert match
+    assert (await browser.send(match[0])).status_code == 303
+    assert "No valid token" in await browser.shown("/console/user-tokens")
+    sites = await browser.send("/console/user-tokens/origins", origins="https://chat.example.org")
+    assert sites.status_code == 303
+    assert "https://chat.example.org" in await browser.shown("/console/user-tokens")

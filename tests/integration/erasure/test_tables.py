@@ -28,9 +28,11 @@ from pipeline.ledger.tables import (
     kept_answers,
     memories,
     memory_accesses,
+    memory_reads,
     metadata,
     owners,
     private_runs,
+    saved_views,
     suggestions,
     summaries,
     usage_daily,
@@ -107,6 +109,12 @@ async def _plant(
         insert(conflicts).values(id=uuid4(), slot="zanzibar", event_id=event_id, **own),
         insert(summaries).values(model="", prompt="", **version, **own),
         insert(kept_answers).values(digest=b"x", answer={"x": "Zanzibar"}, **later, **own),
+        insert(memory_reads).values(
+            at=func.now(), question="Zanzibar?", place=1, score=0.5, **rated
+        ),
+        insert(saved_views).values(
+            project_id=scope.project_id, name="hers", path="/memories", query={"user_id": USER}
+        ),
         insert(user_tokens).values(project_id=scope.project_id, user_id=USER, **token),
         insert(owners).values(metadata={"room": "Zanzibar"}, **run),
         insert(event_costs).values(event_id=event_id, **paid),

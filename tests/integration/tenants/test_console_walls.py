@@ -126,6 +126,15 @@ CASES: dict[tuple[str, str], list[PageCase]] = {
     ("GET", "/console/erasures"): [PageCase(READ)],
     ("POST", "/console/erasures"): [PageCase(WRITE, SURE | {"agent_id": "mine"})],
     ("GET", "/console/erasures/{event_id}"): [PageCase(READ)],
+    ("GET", "/console/audit"): [PageCase(ADMIN), PageCase(ADMIN, {"key_id": "{key_id}"})],
+    ("GET", "/console/trends"): [PageCase(READ, {"span": span}) for span in ("hour", "week")],
+    ("POST", "/console/views"): [
+        PageCase(WRITE, {"name": "mine", "path": "/events", "query": "user_id=jon"})
+    ],
+    ("POST", "/console/views/{view_id}/delete"): [PageCase(WRITE)],
+    ("POST", "/console/costs/budget"): [PageCase(ADMIN, {"project_tokens": "1000"})],
+    ("POST", "/console/inbox/schedule"): [PageCase(ADMIN, {"every_hours": "24"})],
+    ("POST", "/console/user-tokens/origins"): [PageCase(ADMIN, {"origins": "https://x.org"})],
     ("GET", "/console/user-tokens"): [PageCase(READ), PageCase(READ, {"user_id": "maya"})],
     ("POST", "/console/user-tokens"): [PageCase(WRITE, {"user_id": "jon", "rights": "read"})],
     ("POST", "/console/user-tokens/{token_id}/revoke"): [PageCase(WRITE)],

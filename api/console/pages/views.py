@@ -1,0 +1,58 @@
+"""Saved views: addresses of pages with filters, by name, shared by all keys of the project."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Request, Response
+from pydantic import AfterValidator, BaseModel, Field
+
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import SAVED_PATHS, back
+from api.console.session import Changing
+from api.dependencies import Given
+from api.http.ids import uuid
+from api.schemas.limits import one_line
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+LONGEST_QUERY = 4_000
+
+
+def _page(path: str) -> str:
+    if path not in SAVED_PATHS:
+        raise ValueError(f"give one of {', '.join(SAVED_PATHS)}")
+    return path
+
+
+class ViewForm(BaseModel):
+    """A view to save. `query`: the query string of the page."""
+
+    name: Annotated[str, Field(min_length=1, max_length=80), AfterValidator(one_line)]
+    path: Annotated[str, AfterValidator(_page)]
+    query: Annotated[str, Field(max_length=LONGEST_QUERY)] = ""
+
+    def values(self) -> dict[str, Any]:
+        """The query string by name, without positions in a list."""
+        pairs = parse_qsl(self.query, max_num_fields=40)
+        return {name: value for name, value in pairs if name not in ("before", "skip", "done")}
+
+
+@router.post("/views")
+async def save(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+    """Save the filters of a page under a name."""
+    view = checked(
+        ViewForm, name=fields.text("name"), path=fields.text("path"), query=fields.text("query")
+    )
+    views = api.stores.ledger.saved_views
+    await views.save(session.project.id, view.name, view.path, view.values())
+    return back(request, view.path, done="view-saved", **view.values())
+
+
+@router.post("/views/{view_id}/delete")
+async def remove(view_id: str, request: Request, api: Given, session: Changing) -> Response:
+    """Delete a saved view."""
+    await api.stores.ledger.saved_views.remove(session.project.id, uuid("view_id", view_id))
+    return back(request, "/live", done="view-deleted")

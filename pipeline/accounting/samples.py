@@ -1,0 +1,109 @@
+"""Samples of the queue, one a minute and busy project: the series of the console's charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.accounting.sql import statement
+from pipeline.domain.tenants import ProjectId
+
+# Projects that one minute samples at most, the busiest first.
+MOST_PROJECTS = 500
+
+
+class Span(StrEnum):
+    """The time that a chart shows."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+
+    @property
+    def length(self) -> timedelta:
+        """The time from the first to the last point."""
+        return {
+            Span.HOUR: timedelta(hours=1),
+            Span.DAY: timedelta(days=1),
+            Span.WEEK: timedelta(days=7),
+        }[self]
+
+    @property
+    def step(self) -> timedelta:
+        """The time between two points."""
+        return {
+            Span.HOUR: timedelta(minutes=1),
+            Span.DAY: timedelta(minutes=15),
+            Span.WEEK: timedelta(hours=2),
+        }[self]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPoint:
+    """A point of the series: what was counted since the point before, and the state at its end.
+
+    `ready_s` and `waiting_s`: the highest age of the oldest event that could be processed, and of
+    the oldest that waited.
+    """
+
+    at: datetime
+    accepted: int
+    succeeded: int
+    failed: int
+    searches: int
+    memories: int
+    open: int
+    ready_s: float
+    waiting_s: float
+
+
+class QueueSamples:
+    """Store of the samples."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def take(self) -> int:
+        """Write the sample of this minute of each project that is busy, or was until now.
+
+        Any number of processes can call it: the first one of a minute writes. Returns the number of
+        samples.
+        """
+        async with self._engine.connect() as connection:
+            taken = await connection.execute(statement("take_samples"), {"most": MOST_PROJECTS})
+            return taken.rowcount
+
+    async def series(self, project_id: ProjectId, span: Span) -> Sequence[SeriesPoint]:
+        """The points of a span from the first sample until now, oldest first.
+
+        A step without a sample had no work, so its point has nothing but the memories.
+        """
+        values = {"project_id": project_id, "span": span.length, "step": span.step}
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(statement("series"), values)).all()
+            now = await connection.scalar(select(func.now()))
+        return _filled([SeriesPoint(**row._asdict()) for row in rows], span.step, now)
+
+
+def _filled(
+    points: Sequence[SeriesPoint], step: timedelta, now: datetime | None
+) -> Sequence[SeriesPoint]:
+    """The points with those of idle steps between them, and until now."""
+    filled: list[SeriesPoint] = []
+    for point in points:
+        filled += _idle(filled[-1], step, point.at) if filled else []
+        filled.append(point)
+    return filled + (_idle(filled[-1], step, now) if filled and now else [])
+
+
+def _idle(last: SeriesPoint, step: timedelta, until: datetime) -> list[SeriesPoint]:
+    """The points of the idle steps behind a point."""
+    count = math.ceil((until - last.at) / step) - 1
+    zero = SeriesPoint(last.at, 0, 0, 0, 0, last.memories, 0, 0.0, 0.0)
+    return [replace(zero, at=last.at + step * number) for number in range(1, count + 1)]

@@ -1,0 +1,99 @@
+"""The audit log: who changed what, and when.
+
+An entry is written before a request changes something, and gets the status of its response before
+that is sent. An entry without a status belongs to a process that ended in between: the change may
+have been made. Entries have no text and no id of a user; an erasure leaves them as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.tables import api_keys, audit_entries
+from pipeline.tenants.api_keys import Grant
+
+# Id above all others: the cursor of the first page.
+NEWEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """A request that changed something, or tried to.
+
+    `key`: name of the API key; None if the key is deleted. `member`: whose key it is. `token_id`:
+    the user's token, if the request had one. `status`: of the response.
+    """
+
+    id: int
+    at: datetime
+    key_id: UUID
+    key: str | None
+    member: str | None
+    token_id: UUID | None
+    action: str
+    target: UUID | None
+    status: int | None
+
+
+class AuditLog:
+    """Store of the audit log."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def begin(
+        self, project_id: ProjectId, grant: Grant, action: str, target: UUID | None
+    ) -> int:
+        """Write the entry of a request that is about to change something. Returns its id."""
+        values = {"project_id": project_id, "key_id": grant.key_id, "action": action}
+        values |= {"target": target, "token_id": grant.user and grant.user.token_id}
+        query = insert(audit_entries).values(values).returning(audit_entries.c.id)
+        async with self._engine.connect() as connection:
+            return int((await connection.execute(query)).scalar_one())
+
+    async def end(
+        self, project_id: ProjectId, entry_id: int, status: int, target: UUID | None
+    ) -> None:
+        """Add the status of the response, and the row that the request created, if it did."""
+        values = {"status": status} | ({} if target is None else {"target": target})
+        query = update(audit_entries).where(
+            audit_entries.c.project_id == project_id, audit_entries.c.id == entry_id
+        )
+        async with self._engine.connect() as connection:
+            await connection.execute(query.values(values))
+
+    async def page(
+        self,
+        project_id: ProjectId,
+        *,
+        before: int | None = None,
+        key_id: UUID | None = None,
+        limit: int,
+    ) -> Sequence[AuditEntry]:
+        """Entries with an id below `before`, newest first; with `key_id`, those of one key."""
+        names = ("id", "at", "key_id", "token_id", "action", "target", "status")
+        query = (
+            select(
+                *(audit_entries.c[name] for name in names),
+                api_keys.c.name.label("key"),
+                api_keys.c.member,
+            )
+            .outerjoin(api_keys, api_keys.c.id == audit_entries.c.key_id)
+            .where(
+                audit_entries.c.project_id == project_id,
+                audit_entries.c.id < (NEWEST if before is None else before),
+            )
+            .order_by(audit_entries.c.id.desc())
+        )
+        if key_id is not None:
+            query = query.where(audit_entries.c.key_id == key_id)
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query.limit(limit))).all()
+        return [AuditEntry(**row._asdict()) for row in rows]
