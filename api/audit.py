@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from http import HTTPStatus
 from uuid import UUID
 
 import structlog
@@ -47,6 +48,7 @@ async def begin(request: Request, store: AuditLog, grant: Grant, project_id: Pro
     target = _named(request)
     action = f"{request.method} {path.replace(':path', '')}"
     note.entry_id = await store.begin(project_id, grant, action, target)
+    note.target = target
     note.store, note.project_id = store, project_id
 
 
@@ -74,6 +76,7 @@ class Audited:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the request; complete its entry when the response begins."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return await self._app(scope, receive, send)
         note = AuditNote()
@@ -91,10 +94,14 @@ class Audited:
 
 
 async def _end(note: AuditNote, status: int) -> None:
-    """Complete the entry. If the ledger does not answer, it stays without a status."""
+    """Complete the entry. If the ledger does not answer, it stays without a status.
+
+    An id that was not found is no row of the project, so it is removed.
+    """
     if note.store is None or note.project_id is None:
         return
     try:
-        await note.store.end(note.project_id, note.entry_id, status, note.target)
+        target = None if status == HTTPStatus.NOT_FOUND else note.target
+        await note.store.end(note.project_id, note.entry_id, status, target)
     except LedgerUnavailable as error:
         log.warning("audit_status_lost", entry=note.entry_id, error=type(error).__name__)

@@ -1,6 +1,6 @@
 """A sample of the searches that return memories, written in batches (write-behind).
 
-A search never waits for it, and each process writes a limited number of rows, whatever the load.
+A search never waits for it, and the number of rows that a process writes is limited under any load.
 What was sampled since the last write is lost if the process is killed.
 """
 

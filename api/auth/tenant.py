@@ -131,6 +131,7 @@ async def administration(
 
 
 async def _administered(request: Request, api: Api, grant: Grant) -> Administration:
+    """The named project, if the key may administer it."""
     grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
     named, own = await NamedIds.by(request), grant.project
     if named.organizations - {str(own.organization_id)}:

@@ -60,6 +60,7 @@ class ProjectOrigins:
         self._known = known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a preflight request, or run the request and add its headers."""
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         origin = headers.get("origin", "").lower()
         if not origin or not scope["path"].startswith("/v"):

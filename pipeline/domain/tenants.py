@@ -21,7 +21,7 @@ class Access(StrEnum):
 
 
 class Right(StrEnum):
-    """What a user's token allows, on the memories of that user."""
+    """Right of a user's token, on the memories of that user."""
 
     READ = "read"
     CORRECT = "correct"

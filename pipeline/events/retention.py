@@ -36,6 +36,7 @@ class Retention:
         audit_for: timedelta | None = None,
         reads_for: timedelta = timedelta(days=30),
     ) -> None:
+        """Set the lifetimes; those of samples of the queue are fixed."""
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._keys_for = keys_for
         self._outputs_for = outputs_for

@@ -61,8 +61,8 @@ class AuditLog:
     async def end(
         self, project_id: ProjectId, entry_id: int, status: int, target: UUID | None
     ) -> None:
-        """Add the status of the response, and the row that the request created, if it did."""
-        values = {"status": status} | ({} if target is None else {"target": target})
+        """Add the status of the response, and the row that the request was about."""
+        values = {"status": status, "target": target}
         query = update(audit_entries).where(
             audit_entries.c.project_id == project_id, audit_entries.c.id == entry_id
         )

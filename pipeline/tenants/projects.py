@@ -185,6 +185,7 @@ async def _add(
     name: str,
     description: str | None = None,
 ) -> Project:
+    """Insert a project, with the first sample of its charts."""
     project = Project(ProjectId(uuid4()), organization_id, name)
     values = {"id": project.id, "organization_id": organization_id, "name": name}
     await connection.execute(insert(projects).values(**values, description=description))

@@ -37,7 +37,7 @@ async def audit(
 
 
 def _meanings(app: FastAPI) -> dict[str, str]:
-    """What each route does, in the first sentence of its description, by method and path."""
+    """The first sentence of the description of each route, by method and path."""
     meanings: dict[str, str] = app.state.__dict__["_state"].setdefault("meanings", {})
     if not meanings:
         for context in iter_route_contexts(app.routes):

@@ -76,9 +76,9 @@ async def test_old_samples_are_deleted_and_the_page_shows_the_others(engine: Eng
         page = await browser.get("/console/trends", span="week")
         assert page.text.count("data-chart=") == 5
     day = timedelta(days=1)
-    kept = Retention(engine.ledger.engine, keys_for=day, outputs_for=day)
-    assert await kept.forget_samples() == 0
+    retention = Retention(engine.ledger.engine, keys_for=day, outputs_for=day)
+    assert await retention.forget_samples() == 0
     await back(engine, int(SAMPLES_FOR.total_seconds() // 60) + 2)
     async with engine.ledger.engine.connect() as connection:
         rows = await connection.scalar(select(func.count()).select_from(queue_samples))
-    assert await kept.forget_samples() == rows
+    assert await retention.forget_samples() == rows

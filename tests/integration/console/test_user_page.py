@@ -44,8 +44,8 @@ async def test_a_user_sees_the_memories_and_the_words_they_came_from(service: Se
     assert OTHERS not in shown
     assert "Delete" not in shown
     assert "set-cookie" not in page.headers
-    found = await send(service, PAGE, await token_for(service, Right.READ), keywords="boat")
-    assert "Nothing with these words" in text_of(found)
+    filtered = await send(service, PAGE, await token_for(service, Right.READ), keywords="boat")
+    assert "Nothing with these words" in text_of(filtered)
 
 
 async def test_a_user_corrects_deletes_downloads_and_erases(service: Service) -> None:

@@ -67,9 +67,9 @@ async def test_a_memory_keeps_its_newest_reads(service: Service) -> None:
     store = service.engine.ledger.reads
     for number in range(MOST_OF_A_MEMORY + 3):
         await store.add([SampledRead(identity, f"{number} {'w' * 999}", 1, 0.5)])
-    kept = await reads(service, memory["id"])
-    assert [int(read.question.split()[0]) for read in kept] == list(range(12, 2, -1))
-    assert {len(read.question) for read in kept} == {LONGEST_QUESTION}
+    rows = await reads(service, memory["id"])
+    assert [int(read.question.split()[0]) for read in rows] == list(range(12, 2, -1))
+    assert {len(read.question) for read in rows} == {LONGEST_QUESTION}
 
 
 class Counted:
@@ -100,10 +100,10 @@ async def test_old_reads_are_deleted(service: Service) -> None:
     [hit, *_] = await service.search("Where do I live?", top_k=5)
     assert await reads(service, hit["id"])
     engine, day = service.engine.ledger.engine, timedelta(days=1)
-    kept = Retention(engine, keys_for=day, outputs_for=day, reads_for=day)
-    assert await kept.forget_samples() == 0
+    retention = Retention(engine, keys_for=day, outputs_for=day, reads_for=day)
+    assert await retention.forget_samples() == 0
     async with engine.begin() as connection:
         old = memory_reads.c.at - text("interval '2 days'")
         await connection.execute(update(memory_reads).values(at=old))
-    assert await kept.forget_samples() == 1
+    assert await retention.forget_samples() == 1
     assert await reads(service, hit["id"]) == []

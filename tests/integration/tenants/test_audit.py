@@ -118,7 +118,7 @@ async def test_old_entries_are_deleted(tenant: Tenant) -> None:
         await connection.execute(update(audit_entries).values(at=old))
     await tenant.key(name="new")
     day = timedelta(days=1)
-    kept = Retention(engine, keys_for=day, outputs_for=day)
-    assert await kept.forget_audit() == 0
+    retention = Retention(engine, keys_for=day, outputs_for=day)
+    assert await retention.forget_audit() == 0
     assert await Retention(engine, keys_for=day, outputs_for=day, audit_for=day).forget_audit() == 1
     assert len(await entries(tenant)) == 1

@@ -133,10 +133,10 @@ async def test_a_token_reads_what_is_known_of_its_user_alone(both: Tenant) -> No
     assert [[row["memory"] for row in rows] for rows in listed] == [["User lives in Lima"]] * 4
     for filters in ({"agent_id": "bot"}, {"OR": [{"user_id": "jon"}, {"user_id": "maya"}]}):
         body = {"query": "Where do I live?", "filters": filters, "include": ["facts", "turns"]}
-        found = await client.post(SEARCH, json=body, headers=headers)
-        assert found.status_code == 200, found.text
-        assert "Lima" in found.text
-        assert OTHERS not in found.text
+        answer = await client.post(SEARCH, json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert "Lima" in answer.text
+        assert OTHERS not in answer.text
     others: tuple[dict[str, Any], ...] = (
         {"user_id": "jon"},
         {"NOT": {"user_id": "maya"}},
@@ -318,10 +318,10 @@ async def test_scripts_of_the_projects_origins_may_call_the_api(both: Tenant) ->
     changed = await both.client.patch(both.project, json={"allowed_origins": [ORIGIN.upper()]})
     assert changed.status_code == 200, changed.text
     both.service.app.middleware_stack = None  # a process that has not cached the origin
-    asked = await preflight(both.client, ORIGIN)
-    assert asked.headers["access-control-allow-origin"] == ORIGIN
-    assert "Authorization" in asked.headers["access-control-allow-headers"]
-    assert "access-control-allow-credentials" not in asked.headers
+    allowed = await preflight(both.client, ORIGIN)
+    assert allowed.headers["access-control-allow-origin"] == ORIGIN
+    assert "Authorization" in allowed.headers["access-control-allow-headers"]
+    assert "access-control-allow-credentials" not in allowed.headers
     sent = asking(token) | {"Origin": ORIGIN}
     answer = await both.client.post(LIST, json={}, headers=sent)
     assert answer.headers["access-control-allow-origin"] == ORIGIN
