@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import pairwise
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import delete, func, select, text, update
 
 from pipeline.accounting.samples import Span
 from pipeline.events.retention import SAMPLES_FOR, Retention
@@ -55,6 +55,7 @@ async def test_a_span_has_steps_and_sums(engine: Engine) -> None:
         for ago, accepted in (("200 minutes", 10), ("70 minutes", 40), ("10 minutes", 50))
     ]
     async with engine.ledger.engine.begin() as connection:
+        await connection.execute(delete(queue_samples))
         await connection.execute(
             text(f"INSERT INTO queue_samples VALUES {', '.join(rows)}"),
             values,
