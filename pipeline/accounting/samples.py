@@ -18,7 +18,7 @@ from pipeline.domain.tenants import ProjectId
 MOST_PROJECTS = 500
 
 
-class Span(StrEnum):
+class ChartSpan(StrEnum):
     """The time that a chart shows."""
 
     HOUR = "hour"
@@ -29,18 +29,18 @@ class Span(StrEnum):
     def length(self) -> timedelta:
         """The time from the first to the last point."""
         return {
-            Span.HOUR: timedelta(hours=1),
-            Span.DAY: timedelta(days=1),
-            Span.WEEK: timedelta(days=7),
+            ChartSpan.HOUR: timedelta(hours=1),
+            ChartSpan.DAY: timedelta(days=1),
+            ChartSpan.WEEK: timedelta(days=7),
         }[self]
 
     @property
     def step(self) -> timedelta:
         """The time between two points."""
         return {
-            Span.HOUR: timedelta(minutes=1),
-            Span.DAY: timedelta(minutes=15),
-            Span.WEEK: timedelta(hours=2),
+            ChartSpan.HOUR: timedelta(minutes=1),
+            ChartSpan.DAY: timedelta(minutes=15),
+            ChartSpan.WEEK: timedelta(hours=2),
         }[self]
 
 
@@ -79,7 +79,7 @@ class QueueSamples:
             taken = await connection.execute(statement("take_samples"), {"most": MOST_PROJECTS})
             return taken.rowcount
 
-    async def series(self, project_id: ProjectId, span: Span) -> Sequence[SeriesPoint]:
+    async def series(self, project_id: ProjectId, span: ChartSpan) -> Sequence[SeriesPoint]:
         """The points of a span from the first sample until now, oldest first.
 
         A step without a sample had no work, so its point has nothing but the memories.

@@ -11,7 +11,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import show
 from api.console.session import Viewing
 from api.dependencies import Given
-from pipeline.accounting.samples import SeriesPoint, Span
+from pipeline.accounting.samples import ChartSpan, SeriesPoint
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
@@ -42,7 +42,7 @@ CHARTS = (
 @router.get("/trends")
 async def trends(request: Request, api: Given, session: Viewing, span: str = "") -> Response:
     """The charts of a span; the ledger has a sample of each minute with work, for two weeks."""
-    chosen = Span(span) if span in list(Span) else Span.HOUR
+    chosen = ChartSpan(span) if span in list(ChartSpan) else ChartSpan.HOUR
     points = await api.stores.ledger.samples.series(session.project.id, chosen)
     return show(
         request,
@@ -50,5 +50,5 @@ async def trends(request: Request, api: Given, session: Viewing, span: str = "")
         charts=[(chart, chart.series(points)) for chart in CHARTS],
         points=points,
         span=chosen,
-        spans=list(Span),
+        spans=list(ChartSpan),
     )

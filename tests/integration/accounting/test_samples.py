@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from sqlalchemy import delete, func, select, text, update
 
-from pipeline.accounting.samples import Span
+from pipeline.accounting.samples import ChartSpan
 from pipeline.events.retention import SAMPLES_FOR, Retention
 from pipeline.ledger.tables import queue_samples
 from tests.support.api_service import serving
@@ -34,7 +34,7 @@ async def test_a_busy_project_is_sampled_once_a_minute_until_it_is_idle(engine: 
     await engine.ledger.books.fold()
     await back(engine, 1)
     assert await samples.take() == 1  # idle since the last one
-    points = await samples.series(project_id, Span.HOUR)
+    points = await samples.series(project_id, ChartSpan.HOUR)
     busy, idle = [point for point in points if point.open or point.succeeded]
     assert (busy.open, idle.open) == (1, 0)
     assert (busy.accepted, busy.succeeded) == (1, 0)  # the first sample is that of an empty project
@@ -60,12 +60,12 @@ async def test_a_span_has_steps_and_sums(engine: Engine) -> None:
             text(f"INSERT INTO queue_samples VALUES {', '.join(rows)}"),
             values,
         )
-    points = await engine.ledger.samples.series(engine.project.id, Span.WEEK)
+    points = await engine.ledger.samples.series(engine.project.id, ChartSpan.WEEK)
     first, second, *idle = points
     assert (first.accepted, second.accepted) == (0, 40)
     assert {(point.open, point.ready_s) for point in (first, second)} == {(1, 2.0)}
     assert {(point.accepted, point.open, point.memories) for point in idle} == {(0, 0, 5)}
-    assert {after.at - before.at for before, after in pairwise(points)} == {Span.WEEK.step}
+    assert {after.at - before.at for before, after in pairwise(points)} == {ChartSpan.WEEK.step}
 
 
 async def test_old_samples_are_deleted_and_the_page_shows_the_others(engine: Engine) -> None:
