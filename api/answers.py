@@ -432,7 +432,7 @@ ANSWERS: Mapping[str, Schema] = {
     "POST /reset/": OSS_DELETED,
     "POST /v1/memories/{memory_id}/restore/": ref("Memory"),
     "GET /v1/changes/": page(
-        "ChangeBetween", counts=fields(added=WHOLE, changed=WHOLE, gone=WHOLE)
+        "ChangeBetween", counts=fields(added=WHOLE, changed=WHOLE, gone=WHOLE), incomplete=FLAG
     ),
     "GET /v1/memories/" + OF_ENTITY: page("MemoryOfOwner"),
     "POST /v1/feedback/": ref("Feedback"),

@@ -157,8 +157,8 @@ async def delete_all(
 @router.get("/entities/")
 async def list_entities(api: Given, project: Caller) -> list[dict[str, Any]]:
     """All users, agents and runs that have memories, newest first."""
-    census = await api.stores.ledger.owners.census(project.id, limit=MOST_ENTITIES)
-    return [views.entity(row) for row in census.owners if row.kind in KINDS and row.memories]
+    owners = await api.stores.ledger.owners.page(project.id, limit=MOST_ENTITIES)
+    return [views.entity(row) for row in owners if row.kind in KINDS and row.memories]
 
 
 @router.delete("/entities/{entity_type}/{entity_id:path}/")

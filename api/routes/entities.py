@@ -44,25 +44,27 @@ async def list_entities(
 ) -> dict[str, Any]:
     """All users, agents, apps and runs, newest first, with their numbers of memories."""
     page = page_of(number, size, offset=offset, may_end=True, usual=PAGE_SIZE, largest=LARGEST_PAGE)
-    census = await api.stores.ledger.owners.census(project.id, limit=page.limit, offset=page.offset)
-    totals = {f"total_{kind}s": number for kind, number in census.totals.items()}
+    stored = api.stores.ledger.owners
+    owners = await stored.page(project.id, limit=page.limit, offset=page.offset)
+    numbers = await stored.totals(project.id)
+    totals = {f"total_{kind}s": number for kind, number in numbers.items()}
 
     def build() -> dict[str, Any]:
-        rows = [owner_views.owner(row, project) for row in census.owners]
-        return page.envelope(rows, sum(census.totals.values()), http) | totals
+        rows = [owner_views.owner(row, project) for row in owners]
+        return page.envelope(rows, sum(numbers.values()), http) | totals
 
-    keys = sum(len(row.metadata or ()) for row in census.owners)
-    return await answer(build, rows=len(census.owners) + keys // KEYS_OF_A_ROW, characters=0)
+    keys = sum(len(row.metadata or ()) for row in owners)
+    return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW, characters=0)
 
 
 @router.get("/v1/entities/filters/")
 async def filters(api: Given, project: Caller) -> dict[str, Any]:
     """The values that filters of lists and searches accept."""
-    users = await api.stores.ledger.owners.census(project.id, kind="user", limit=PAGE_SIZE)
+    users = await api.stores.ledger.owners.page(project.id, kind="user", limit=PAGE_SIZE)
     return {
         "event_type": [*EventType, *UNRECORDED],
         "categories": await api.stores.ledger.memories.categories(project.id),
-        "users": [user.id for user in users.owners],
+        "users": [user.id for user in users],
         "parameters": [owner_views.parameter(name) for name in ENTITY_IDS],
     }
 
@@ -83,10 +85,8 @@ async def delete_by_number(
     kind = kind_of(entity_type)
     owners = api.stores.ledger.owners
     if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
-        census = await owners.census(project.id, kind=kind, limit=PAGE_SIZE)
-        numbers = {
-            str(owner_views.number(project.id, kind, row.id)): row.id for row in census.owners
-        }
+        page = await owners.page(project.id, kind=kind, limit=PAGE_SIZE)
+        numbers = {str(owner_views.number(project.id, kind, row.id)): row.id for row in page}
         entity_id = numbers.get(entity_id, entity_id)
     return await delete(entity_type, entity_id, api, project)
 
@@ -138,9 +138,7 @@ def kind_of(entity_type: str) -> str:
 
 
 async def _one(kind: str, entity_id: str, api: Api, project: Project) -> Owner:
-    census = await api.stores.ledger.owners.census(
-        project.id, kind=kind, owner_id=entity_id, limit=1
-    )
-    if not census.owners:
+    owners = await api.stores.ledger.owners.with_id(project.id, entity_id, kind=kind)
+    if not owners:
         raise NotFound(NO_SUCH_ENTITY)
-    return census.owners[0]
+    return owners[0]

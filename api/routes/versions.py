@@ -55,10 +55,11 @@ async def changes(
     """The memories that differ between two times (`to`: now), newest change first: added, changed
     or gone, each with both states; texts are cut to 1,000 characters. `diff` shows a changed text,
     and is null for long ones. Ids restrict them to one user, agent, app, run or memory; without
-    ids, they are those of the project.
+    ids, they are those of the project. `incomplete`: without a user, a run or a memory, only the
+    newest changes of the project were compared, up to 1,000 behind the page.
     """
     ledger = api.stores.ledger
-    rows, counts = await ledger.changes.page(
+    rows, counts, incomplete = await ledger.changes.page(
         project.id,
         moment("from", since),
         moment("to", until) if until else await ledger.now(),
@@ -70,7 +71,8 @@ async def changes(
 
     def build() -> dict[str, Any]:
         results = memory_views.changes(rows)
-        return page.envelope(results, sum(counts.values()), http) | {"counts": counts}
+        envelope = page.envelope(results, sum(counts.values()), http)
+        return envelope | {"counts": counts, "incomplete": incomplete}
 
     states = [state for row in rows for state in (row.before, row.after) if state]
     return await answer(build, rows=len(states), characters=sum(len(s.text) for s in states))

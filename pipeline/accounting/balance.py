@@ -66,25 +66,6 @@ class Books:
             age_s = await connection.scalar(_oldest(lines)) if _in_flight(counts) else None
         return _accounts(counts, age_s or 0.0)
 
-    async def owners(self, project_id: ProjectId) -> dict[str, int]:
-        """Return the number of users, agents, apps and runs with memories, by kind."""
-        parts = [
-            select(table.c.kind, table.c.owner, table.c.amount).where(
-                table.c.project_id == project_id, table.c.owner != ""
-            )
-            for table in (books, book_entries)
-        ]
-        line = union_all(*parts).subquery("line")
-        owner = (
-            select(line.c.kind)
-            .group_by(line.c.kind, line.c.owner)
-            .having(func.sum(line.c.amount) > 0)
-            .subquery("owner")
-        )
-        query = select(owner.c.kind, func.count()).group_by(owner.c.kind)
-        async with self._single.connect() as connection:
-            return {row[0]: row[1] for row in await connection.execute(query)}
-
     async def add_searches(self, searches: Mapping[UUID, int]) -> None:
         """Add to the number of searches of each project."""
         rows = [
@@ -120,6 +101,14 @@ async def fold_all(connection: AsyncConnection) -> None:
 
 
 async def _fold(connection: AsyncConnection, limit: int | None) -> int:
+    moved = await _move(connection, limit)
+    if moved:
+        await _move(connection, limit)  # the numbers of owners, which the first move has changed
+    return moved
+
+
+async def _move(connection: AsyncConnection, limit: int | None) -> int:
+    """Add entries to the books and delete counts of zero. Returns the number of entries."""
     moved = await connection.scalar(statement("fold_books"), {"limit": limit})
     await connection.execute(delete(books).where(books.c.amount == text("0")))
     return int(moved or 0)

@@ -36,6 +36,7 @@ from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
+from pipeline.ledger.counting import count_near
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
@@ -115,15 +116,16 @@ class Conflicts:
     async def page(
         self, project_id: ProjectId, *, state: ConflictState | None, limit: int, offset: int
     ) -> tuple[list[StoredConflict], int]:
-        """A page of the project's conflicts, newest first, and the number of all."""
+        """A page of the project's conflicts, newest first, and their number: see `count_near`."""
         mine = and_(conflicts.c.project_id == project_id, shown_lane(conflicts.c.lane_id))
         if state is not None:
             mine = and_(mine, _shown_state == state)
         order = (conflicts.c.created_at.desc(), conflicts.c.id)
         query = _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
-        count = select(func.count()).select_from(_WITH_EVENT).where(mine)
+        counted = select(conflicts.c.id).select_from(_WITH_EVENT).where(mine)
+        count = await count_near(self._single, counted, limit=limit, offset=offset)
         async with self._single.connect() as connection:
-            return await _stored(connection, query), await connection.scalar(count) or 0
+            return await _stored(connection, query), count
 
     async def resolve(
         self, project_id: ProjectId, request: ResolveRequest

@@ -30,6 +30,7 @@ from pipeline.domain.modes import Budgets, budgets_of
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
+from pipeline.ledger.counting import count_near
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import curator_runs, curator_steps, memories
@@ -149,11 +150,12 @@ class CuratorRuns:
     async def page(
         self, project_id: ProjectId, *, limit: int, offset: int
     ) -> tuple[list[CuratorRunView], int]:
-        """A page of the project's runs, newest first, and the number of all."""
+        """A page of the project's runs, newest first, and their number: see `count_near`."""
         mine = and_(curator_runs.c.project_id == project_id, shown_lane(curator_runs.c.lane_id))
         order = (curator_runs.c.created_at.desc(), curator_runs.c.id)
         query = select(curator_runs).where(mine).order_by(*order).limit(limit).offset(offset)
-        [(count,)] = await self._rows(select(func.count()).select_from(curator_runs).where(mine))
+        counted = select(curator_runs.c.id).where(mine)
+        count = await count_near(self._single, counted, limit=limit, offset=offset)
         return [_view(row) for row in await self._rows(query)], count
 
     async def cancel(self, project_id: ProjectId, run_id: UUID) -> None:

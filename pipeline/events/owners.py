@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, literal_column, select
+from sqlalchemy import ColumnElement, Select, literal_column, select, true
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.filters import EventFilter
@@ -42,7 +42,9 @@ def by_lane(project_id: ProjectId, wanted: EventFilter) -> Select[Any]:
 
     OFFSET 0 keeps the planner from reading all events of the project instead.
     """
-    its = _lanes_of(project_id, wanted).offset(literal_column("0")).subquery("its")
-    of_events = replace(wanted, scope_ids={})
-    condition = events_matching(project_id, of_events, private=True)
-    return select(events.c.id).join_from(its, events, events.c.lane_id == its.c.id).where(condition)
+    none: ColumnElement[int] = literal_column("0")
+    its = _lanes_of(project_id, wanted).offset(none).subquery("its")
+    condition = events_matching(project_id, replace(wanted, scope_ids={}), private=True)
+    of_lane = select(events.c.id).where(events.c.lane_id == its.c.id, condition).offset(none)
+    each = of_lane.lateral("each")
+    return select(each.c.id).select_from(its.join(each, true()))

@@ -179,8 +179,8 @@ async def _locked(connection: AsyncConnection, event: Row[Any]) -> Row[Any]:
     Under these locks no stage writes to the lanes.
     """
     cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event.id)
-    both = or_(lanes.c.id == event.lane_id, lanes.c.id.in_(cleared))
-    await lock_lanes(connection, both)
+    ids = [event.lane_id, *(await connection.scalars(cleared)).all()]
+    await lock_lanes(connection, among(lanes.c.id, ids))
     row: Row[Any] | None = (
         await connection.execute(select(events).where(events.c.id == event.id))
     ).one_or_none()

@@ -18,8 +18,10 @@ from uuid import UUID
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    CompoundSelect,
     DateTime,
     FromClause,
+    Select,
     Text,
     Uuid,
     and_,
@@ -141,6 +143,17 @@ def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool
     apply.
     """
     return column == any_(literal(list(ids), ARRAY(Uuid)))
+
+
+def looked_up(
+    column: ColumnElement[Any], ids: Select[tuple[UUID]] | CompoundSelect[tuple[UUID]]
+) -> ColumnElement[bool]:
+    """Match rows with one of the selected ids, by an index look-up for each.
+
+    The generic plan of `column IN (SELECT …)` may read the whole table: it does not know the number
+    of ids.
+    """
+    return column == any_(func.array(ids.scalar_subquery()))
 
 
 def events_matching(

@@ -20,7 +20,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     func,
-    literal_column,
     select,
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -35,7 +34,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.filter_conditions import among, matching, shape
 from pipeline.ledger.statements import SHAPES, Direct
-from pipeline.ledger.tables import memories, memory_history
+from pipeline.ledger.tables import ACTIVE, memories, memory_history
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
@@ -151,9 +150,8 @@ class Memories:
 
     async def size(self, scope: Scope) -> int:
         """Number of active memories of a scope."""
-        # A literal, and no parameter: a generic plan uses a partial index only with it.
-        active = memories.c.state == literal_column("'ACTIVE'")
-        query = select(func.count()).where(memories.c.lane_id == scope.lane_id, active)
+        mine = memories.c.lane_id == scope.lane_id
+        query = select(func.count()).where(mine, memories.c.state == ACTIVE)
         return int((await self._rows(query))[0][0])
 
     async def active(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[Memory]:
@@ -269,6 +267,7 @@ class _Wanted:
     @property
     def condition(self) -> ColumnElement[bool]:
         """The condition on memories."""
+        # A parameter: with the constant, a generic plan reads all active memories for a bitmap.
         current = and_(memories.c.state == "ACTIVE", matching(self.tree, memories))
         if not self.expired:
             current = and_(current, unexpired())

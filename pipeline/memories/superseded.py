@@ -24,7 +24,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from pipeline.ledger.tables import memories
+from pipeline.ledger.tables import ACTIVE, memories
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import open_conflict, open_suggestion
 from pipeline.text.slots import Cardinality
@@ -79,7 +79,7 @@ def _newest(
         .where(
             others.c.lane_id == rows.c.lane_id,
             others.c.slot == rows.c.slot,
-            others.c.state == "ACTIVE",
+            others.c.state == ACTIVE,
             tuple_(others.c.said_at, others.c.id) > tuple_(rows.c.said_at, rows.c.id),
             # One more of several values replaces none.
             others.c.cardinality.is_distinct_from(Cardinality.SEVERAL),

@@ -21,7 +21,8 @@ from pipeline.domain.events import FINAL, StageName, Status
 from pipeline.domain.lanes import Wake
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.filter_conditions import shown
+from pipeline.ledger.counting import count_near
+from pipeline.ledger.filter_conditions import looked_up, shown
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import (
     conflicts,
@@ -167,7 +168,7 @@ class Shadows:
     async def page(
         self, project_id: ProjectId, *, limit: int, offset: int
     ) -> tuple[list[Shadow], int]:
-        """Return a page of the project's shadows, newest first, and their total number."""
+        """A page of the project's shadows, newest first, and their number: see `count_near`."""
         of_temporary = exists().where(
             lanes.c.project_id == project_id, lanes.c.run_id == shadows.c.run_id, ~shown(lanes)
         )
@@ -179,11 +180,12 @@ class Shadows:
             .limit(limit)
             .offset(offset)
         )
-        count = select(func.count()).select_from(shadows).where(mine)
+        counted = select(shadows.c.id).where(mine)
+        count = await count_near(self._engine, counted, limit=limit, offset=offset)
         async with self._engine.connect() as connection:
             shadow_ids = (await connection.scalars(ids)).all()
             page = [await read(connection, project_id, shadow_id) for shadow_id in shadow_ids]
-            return page, await connection.scalar(count) or 0
+            return page, count
 
     async def stop(self, shadow: Shadow) -> None:
         """Stop all work on the shadow.
@@ -275,10 +277,10 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
         update(stage_runs)
         .where(stage_runs.c.lane_id == lane_id)
         .values(lane_id=shadow.scope.lane_id),
-        delete(failed_runs).where(failed_runs.c.batch_id.in_(spent)),
-        delete(receipts).where(receipts.c.event_id.in_(ids)),
-        delete(graph_receipts).where(graph_receipts.c.event_id.in_(ids)),
-        delete(event_costs).where(event_costs.c.event_id.in_(ids)),
+        delete(failed_runs).where(looked_up(failed_runs.c.batch_id, spent)),
+        delete(receipts).where(looked_up(receipts.c.event_id, ids)),
+        delete(graph_receipts).where(looked_up(graph_receipts.c.event_id, ids)),
+        delete(event_costs).where(looked_up(event_costs.c.event_id, ids)),
         delete(messages).where(messages.c.lane_id == lane_id),
         delete(relations).where(relations.c.lane_id == lane_id),
         delete(entities).where(entities.c.lane_id == lane_id),

@@ -28,7 +28,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.errors import NotFound
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.filter_conditions import among, shown_lane
+from pipeline.ledger.counting import count_near
+from pipeline.ledger.filter_conditions import among, one_of, shown_lane
 from pipeline.ledger.tables import (
     curator_runs,
     events,
@@ -41,6 +42,10 @@ from pipeline.ledger.tables import (
 )
 
 DELETED = "Its memories or messages are deleted."
+# Stored states that are shown as a state: an open suggestion may be shown as an invalid one.
+STORED = {state: [state] for state in SuggestionState} | {
+    SuggestionState.INVALID: [SuggestionState.INVALID, SuggestionState.OPEN]
+}
 NO_SUCH_SUGGESTION = "Suggestion not found or you don't have permission to access it."
 
 
@@ -111,18 +116,20 @@ class Suggestions:
         limit: int,
         offset: int,
     ) -> tuple[list[StoredSuggestion], int]:
-        """A page of the project's suggestions, newest first, and the number of all.
+        """A page of the project's suggestions, newest first, and their number: see `count_near`.
 
         `state`, `kind`: only those that are shown with them.
         """
         mine = and_(suggestions.c.project_id == project_id, shown_lane(suggestions.c.lane_id))
         if state is not None:
-            mine = and_(mine, _shown_state == state)
+            # The stored states that can be shown as this one have an index.
+            mine = and_(mine, one_of(suggestions.c.state, STORED[state]), _shown_state == state)
         if kind is not None:
             mine = and_(mine, suggestions.c.kind == kind)
         order = (suggestions.c.created_at.desc(), suggestions.c.id)
         rows = await self._rows(_QUERY.where(mine).order_by(*order).limit(limit).offset(offset))
-        [(count,)] = await self._rows(select(func.count()).select_from(suggestions).where(mine))
+        counted = select(suggestions.c.id).where(mine)
+        count = await count_near(self._single, counted, limit=limit, offset=offset)
         return await self._stored(rows), count
 
     async def open_ids(
@@ -134,6 +141,7 @@ class Suggestions:
             .where(
                 suggestions.c.project_id == project_id,
                 suggestions.c.kind == kind,
+                one_of(suggestions.c.state, STORED[SuggestionState.OPEN]),
                 _shown_state == SuggestionState.OPEN,
             )
             .order_by(suggestions.c.created_at, suggestions.c.id)

@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.accounting.balance import SEARCH, fold_all
 from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import OrganizationId
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, looked_up
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import (
     api_keys,
@@ -210,7 +210,9 @@ def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
     for table in tables:
         if "project_id" not in table.c:
             owned = (name for name in owners if name in table.c)
-            yield from (delete(table).where(table.c[name].in_(owners[name])) for name in owned)
+            yield from (
+                delete(table).where(looked_up(table.c[name], owners[name])) for name in owned
+            )
     for table in tables:
         if "project_id" in table.c:
             yield delete(table).where(table.c.project_id.in_(ids))

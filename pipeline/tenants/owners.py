@@ -5,7 +5,7 @@ An owner exists once an add names it. A row in `owners` only adds a name and met
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.tables import lanes, owners
 from pipeline.tenants.sql import statement
 
@@ -39,48 +40,54 @@ class Owner:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
-    """A page of owners, and the total number of owners of each kind."""
-
-    owners: Sequence[Owner]
-    totals: Mapping[str, int]
-
-
 class Owners:
     """List and register the owners of a project."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def census(
-        self,
-        project_id: ProjectId,
-        *,
-        kind: str | None = None,
-        owner_id: str | None = None,
-        limit: int,
-        offset: int = 0,
-    ) -> Census:
-        """Return a page of owners that have memories or are registered, newest first.
+    async def page(
+        self, project_id: ProjectId, *, kind: str | None = None, limit: int, offset: int = 0
+    ) -> list[Owner]:
+        """A page of the owners that have memories or are registered, newest first.
 
-        `kind` and `owner_id` filter both the page and the totals.
+        Of the registered owners without memories, `COUNTED` before the page are looked at.
         """
-        # A statement for each case: a generic plan of `kind IS NULL OR …` reads all owners.
-        if owner_id is not None:
-            query = statement("owners_with_id") if kind is None else statement("owner")
-        else:
-            query = statement("owners") if kind is None else statement("owners_of_kind")
-        given = {"kind": kind, "id": owner_id, "project_id": project_id}
-        values: dict[str, Any] = {"limit": limit, "offset": offset}
-        values |= {column: value for column, value in given.items() if value is not None}
+        values = {"limit": limit, "offset": offset, "counted": COUNTED}
+        return await self._owners("owners", project_id, kind, values)
+
+    async def with_id(
+        self, project_id: ProjectId, owner_id: str, *, kind: str | None = None
+    ) -> list[Owner]:
+        """The owners with this id that have memories or are registered, one of a kind."""
+        values = {"id": owner_id, "limit": len(KINDS)}
+        return await self._owners("owner", project_id, kind, values)
+
+    async def totals(
+        self, project_id: ProjectId, *, registered: bool = True, private: bool = False
+    ) -> dict[str, int]:
+        """Numbers of owners by kind.
+
+        `registered`: with those that have no memories, of which at most `COUNTED` are counted.
+        `private`: with private runs.
+        """
+        values = {"project_id": project_id, "kinds": list(KINDS), "counted": COUNTED}
+        values |= {"registered": registered, "private": private}
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(query, values)).all()
-        page = [
+            rows = (await connection.execute(statement("owner_totals"), values)).all()
+        return dict.fromkeys(KINDS, 0) | {row.kind: row.number for row in rows}
+
+    async def _owners(
+        self, name: str, project_id: ProjectId, kind: str | None, values: Mapping[str, Any]
+    ) -> list[Owner]:
+        kinds = [kind] if kind is not None else list(KINDS)
+        given = {"project_id": project_id, "kinds": kinds, **values}
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(statement(name), given)).all()
+        return [
             Owner(r.kind, r.id, r.name, r.metadata, r.memories, r.created_at, r.updated_at)
             for r in rows
         ]
-        return Census(page, dict.fromkeys(KINDS, 0) | (rows[0].totals if rows else {}))
 
     async def named(self, project_id: ProjectId, kind: str, owner_id: str) -> bool:
         """Tell if an add ever named this owner, or if it is registered."""

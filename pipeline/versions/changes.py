@@ -13,13 +13,13 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     FromClause,
+    Integer,
     Row,
     Select,
     Uuid,
     and_,
     bindparam,
     case,
-    exists,
     func,
     literal,
     or_,
@@ -38,6 +38,11 @@ from pipeline.versions.states import COLUMNS, MOMENT, last, pin_values, pinned_c
 
 SINCE: BindParameter[datetime] = bindparam("since", type_=MOMENT)
 UNTIL: BindParameter[datetime] = bindparam("until", type_=MOMENT)
+REACH: BindParameter[int] = bindparam("reach", type_=Integer)
+# Changes behind the page that are compared and counted; takes some 20 ms.
+COUNTED = 1_000
+# Ids of which a scope has few memories. Others are searched among the changes of the project.
+NARROW = frozenset({"user_id", "run_id"})
 # Columns of which a difference is a change.
 COMPARED = ("text", "metadata", "categories", "expiration_date", "immutable", "valid_from")
 # Characters that are read of a text; a longer one is cut after one more.
@@ -81,21 +86,30 @@ class Changes:
         memory_id: UUID | None,
         limit: int,
         offset: int,
-    ) -> tuple[list[MemoryChange], dict[ChangeKind, int]]:
+    ) -> tuple[list[MemoryChange], dict[ChangeKind, int], bool]:
         """A page of the memories that differ, newest change first, and the numbers of all.
 
-        `ids`: entity ids that the memories have. Expired memories are compared like others.
+        `ids`: entity ids that the memories have. Expired memories are compared like others. The
+        third value is True if the page and the numbers are those of the newest changes of the
+        project only, `COUNTED` behind the page: without a memory, a user or a run.
         """
-        both = _differing(tuple(sorted(ids)), of_memory=memory_id is not None)
+        of_memory = memory_id is not None
+        both = _differing(tuple(sorted(ids)), of_memory=of_memory)
         values = {"in_project": project_id, "since": since, "until": until, "memory": memory_id}
-        values |= pin_values(dict(ids))
+        values |= pin_values(dict(ids)) | {"reach": offset + limit + COUNTED}
         newest = select(both).order_by(both.c.at.desc(), both.c.id).limit(limit).offset(offset)
         numbers = select(both.c.kind, func.count().label("number")).group_by(both.c.kind)
         async with self._single.connect() as connection:
             counts = (await connection.execute(numbers, values)).all()
             rows = (await connection.execute(newest, values)).all()
-        numbers_by_kind = {ChangeKind(row.kind): row.number for row in counts}
-        return [_change(row) for row in rows], dict.fromkeys(ChangeKind, 0) | numbers_by_kind
+            walked = 0
+            if not of_memory and NARROW.isdisjoint(ids):
+                walk = select(func.count()).select_from(_walked())
+                walked = await connection.scalar(walk, values) or 0
+        numbers_by_kind = dict.fromkeys(ChangeKind, 0) | {
+            ChangeKind(row.kind): row.number for row in counts
+        }
+        return [_change(row) for row in rows], numbers_by_kind, walked == values["reach"]
 
 
 def _differing(pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
@@ -131,21 +145,49 @@ def _shown(rows: FromClause, name: str) -> ColumnElement[Any]:
 def _changed(pins: tuple[str, ...], *, of_memory: bool) -> Select[Any]:
     """Ids of the memories that have changed between the times.
 
-    With pins, of the memories that have these ids; else those of the project, by time. Rows of
-    temporary runs are skipped by the index.
+    With narrow pins: the memories with these ids that have changed, a look-up for each. Otherwise
+    the newest changes of the project, by time, with or without pins.
     """
-    history = memory_history.c
-    within = and_(
-        history.project_id == IN_PROJECT, history.created_at > SINCE, history.created_at <= UNTIL
-    )
     if of_memory:
         return select(bindparam("memory", type_=Uuid).label("id"))
-    if pins:
-        changed = exists().where(history.memory_id == memories.c.id, within)
-        return select(memories.c.id).where(
-            pinned_columns(memories, pins), shown(memories, pins), changed
+    if not NARROW.isdisjoint(pins):
+        changed = (
+            select(memory_history.c.version)
+            .where(memory_history.c.memory_id == memories.c.id, _within())
+            .limit(1)
+            .lateral("changed")
         )
-    return select(history.memory_id.label("id")).where(within, ~history.temporary).distinct()
+        return (
+            select(memories.c.id)
+            .select_from(memories.join(changed, true()))
+            .where(pinned_columns(memories, pins), shown(memories, pins))
+        )
+    ids = select(_walked().c.memory_id.label("id")).distinct()
+    if not pins:
+        return ids
+    newest = ids.subquery("newest")
+    its = (
+        select(memories.c.id)
+        .where(memories.c.id == newest.c.id, pinned_columns(memories, pins))
+        .limit(1)
+        .lateral("its")
+    )
+    return select(its.c.id).select_from(newest.join(its, true()))
+
+
+def _within() -> ColumnElement[bool]:
+    """Match the changes of the project between the times."""
+    history = memory_history.c
+    times = (history.created_at > SINCE, history.created_at <= UNTIL)
+    return and_(history.project_id == IN_PROJECT, *times)
+
+
+def _walked() -> FromClause:
+    """The newest changes of the project, REACH at most, by the index without temporary runs."""
+    history = memory_history.c
+    order = (history.created_at.desc(), history.memory_id, history.version.desc())
+    newest = select(history.memory_id).where(_within(), ~history.temporary).order_by(*order)
+    return newest.limit(REACH).subquery("walked")
 
 
 def _active(

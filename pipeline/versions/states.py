@@ -34,6 +34,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     tuple_,
     union_all,
 )
@@ -41,7 +42,13 @@ from sqlalchemy import (
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.versions import SnapshotKind
 from pipeline.ledger.filter_conditions import IN_PROJECT
-from pipeline.ledger.tables import memories, memory_history, past_states, receipts, suggestions
+from pipeline.ledger.tables import (
+    memories,
+    memory_history,
+    past_states,
+    receipts,
+    suggestions,
+)
 from pipeline.ledger.tables.memories import NOT_KEPT
 from pipeline.memories.superseded import current_of_slot
 from pipeline.text.slots import Cardinality
@@ -228,9 +235,10 @@ def _valid(kind: SnapshotKind, pins: Sequence[str]) -> Select[Any]:
     """
     as_of = _as_of(kind)
     stored = union_all(_current(as_of, pins), _past(as_of, pins)).subquery("stored")
-    own, later = memory_history.alias("own"), memory_history.alias("later")
     is_last: ColumnElement[bool] = stored.c.replaced_at.is_(None)
-    known = [] if as_of is None else [later.c.created_at <= as_of]
+    known = [] if as_of is None else [memory_history.c.created_at <= as_of]
+    own = _history(stored, stored.c.version, "own")
+    later = _history(stored, stored.c.version + 1, "later", *known)
     if as_of is not None:
         is_last = or_(is_last, stored.c.replaced_at > as_of)
     stands = or_(stored.c.state == "ACTIVE", stored.c.superseded_by.is_not(None))
@@ -249,18 +257,7 @@ def _valid(kind: SnapshotKind, pins: Sequence[str]) -> Select[Any]:
                 "corrected"
             ),
         )
-        .outerjoin(
-            own,
-            and_(own.c.memory_id == stored.c.memory_id, own.c.version == stored.c.version),
-        )
-        .outerjoin(
-            later,
-            and_(
-                later.c.memory_id == stored.c.memory_id,
-                later.c.version == stored.c.version + 1,
-                *known,
-            ),
-        )
+        .select_from(stored.outerjoin(own, true()).outerjoin(later, true()))
         .subquery("timeline")
     )
     newest = _first(
@@ -285,6 +282,20 @@ def _valid(kind: SnapshotKind, pins: Sequence[str]) -> Select[Any]:
         state=case((current, literal("ACTIVE")), else_=literal(SUPERSEDED)),
         superseded_by=case((~current, func.coalesce(in_slot.c.superseded_by, in_slot.c.memory_id))),
     ).where(~in_slot.c.older)
+
+
+def _history(
+    stored: FromClause, version: ColumnElement[int], name: str, *known: ColumnElement[bool]
+) -> FromClause:
+    """The history row of a version, as a look-up for each row of `stored`.
+
+    The generic plan of a join would read the history of all tenants.
+    """
+    row = select(
+        memory_history.c.version, memory_history.c.message_ordinal, memory_history.c.said_at
+    )
+    this = (memory_history.c.memory_id == stored.c.memory_id, memory_history.c.version == version)
+    return row.where(*this, *known).limit(1).lateral(name)
 
 
 def _without_older(best: FromClause) -> FromClause:

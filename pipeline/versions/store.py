@@ -25,6 +25,7 @@ from pipeline.domain.filters import Filter, pinned
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import Snapshot
+from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.filter_conditions import matching, shape
 from pipeline.ledger.tables import memories, past_states
 from pipeline.memories.expiration import unexpired
@@ -76,6 +77,8 @@ class Versions:
     ) -> tuple[list[Memory], int]:
         """A page of the memories that match, as `Memories.page`, at the time of the snapshot.
 
+        Their number is a lower bound for far pages: see pipeline.ledger.counting.
+
         Filters compare the values of that time. `expired`: include memories past their expiration
         date then. `older`: include older statements of a slot that has one value at a time.
         """
@@ -89,7 +92,8 @@ class Versions:
             where = and_(where, ~is_older(table))
         values |= {"in_project": project_id, **snapshot.values, **pin_values(pins)}
         query = _newest_first(table, where).limit(limit).offset(offset)
-        count = await self._rows(select(func.count()).select_from(table).where(where), values)
+        some = select(table.c.id).where(where).limit(offset + limit + COUNTED).subquery("some")
+        count = await self._rows(select(func.count()).select_from(some), values)
         return [as_memory(row) for row in await self._rows(query, values)], count[0][0]
 
     async def _rows(

@@ -30,6 +30,9 @@ WITH line AS (
     ) named (kind, owner)
     WHERE state = 'ACTIVE' AND owner IS NOT NULL GROUP BY project_id, named.kind, owner
     UNION ALL
+    SELECT project_id, kind || 's', '', count(*) FROM books WHERE owner <> '' AND amount > 0
+    GROUP BY project_id, kind
+    UNION ALL
     -- An incognito event has no row: it is three counts, which go together.
     SELECT project_id, unnest(ARRAY['INCOGNITO', 'SUCCEEDED', 'NUMBER']), '', amount
     FROM line WHERE kind = 'INCOGNITO'

@@ -8,8 +8,13 @@ WITH entry AS (
     RETURNING project_id, kind, owner, amount, since, last_at
 ), folded AS (
     INSERT INTO books (project_id, kind, owner, amount, since, last_at)
-    SELECT project_id, kind, owner, sum(amount), min(since), max(last_at) FROM entry
-    GROUP BY project_id, kind, owner
+    -- An owner dates from its registration, if that is earlier than its first memory.
+    SELECT e.project_id, e.kind, e.owner, e.amount, least(e.since, o.created_at), e.last_at
+    FROM (
+        SELECT project_id, kind, owner, sum(amount) AS amount, min(since) AS since, max(last_at) AS last_at
+        FROM entry GROUP BY project_id, kind, owner
+    ) e
+    LEFT JOIN owners o ON o.project_id = e.project_id AND o.kind = e.kind AND o.id = e.owner
     ON CONFLICT (project_id, kind, owner) DO UPDATE SET
         amount = books.amount + excluded.amount, since = least(books.since, excluded.since),
         last_at = greatest(books.last_at, excluded.last_at)

@@ -57,6 +57,7 @@ from pipeline.ledger.tables.idempotency import idempotency_keys
 from pipeline.ledger.tables.kept_answers import kept_answers
 from pipeline.ledger.tables.lanes import lanes
 from pipeline.ledger.tables.memories import (
+    ACTIVE,
     feedback,
     memories,
     memory_accesses,
@@ -91,6 +92,7 @@ from pipeline.ledger.tables.turns import messages, turn_vectors
 from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_indexes
 
 __all__ = [
+    "ACTIVE",
     "answer_sources",
     "api_keys",
     "audit_entries",

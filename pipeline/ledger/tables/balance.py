@@ -13,6 +13,7 @@ inserted, so no two transactions wait for each other; the sweeper adds them up i
     NUMBER             sequence numbers that lanes have assigned
     MEMORY             ACTIVE memories
     user agent app run ACTIVE memories of the owner
+    users agents …     owners with ACTIVE memories, kept by a trigger of `books`
     SEARCH             answered searches
 """
 
@@ -33,6 +34,15 @@ books = Table(
     # Time of the first creation, and of the last creation or change.
     time("since"),
     time("last_at"),
+    # For pages of owners, newest first.
+    Index(
+        "ix_books_owners",
+        "project_id",
+        "kind",
+        text("since DESC"),
+        "owner",
+        postgresql_where=text("owner <> ''::text AND amount > 0"),
+    ),
     Index("ix_books_totals", "kind", postgresql_where=text("owner = ''::text")),
     Index("ix_books_zero", "amount", postgresql_where=text("amount = 0")),
 )

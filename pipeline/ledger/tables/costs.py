@@ -10,7 +10,7 @@ remainder.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Date, SmallInteger, Table, Text, Uuid
+from sqlalchemy import BigInteger, Column, Date, Index, SmallInteger, Table, Text, Uuid, text
 
 from pipeline.ledger.tables.columns import metadata
 
@@ -40,4 +40,6 @@ usage_daily = Table(
     # Splits a sum over several rows, so that lanes of a project do not wait for each other's lock.
     Column("part", SmallInteger, primary_key=True),
     *_amounts(),
+    # For the retention of the rows of users.
+    Index("ix_usage_daily_users", "day", postgresql_where=text("user_id <> ''::text")),
 )

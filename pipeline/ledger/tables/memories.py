@@ -10,6 +10,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Date,
     Float,
     ForeignKey,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
+    literal_column,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
@@ -35,6 +37,10 @@ from pipeline.ledger.tables.columns import (
     terms,
     time,
 )
+
+# The state as a constant in the SQL text, not a parameter: only with it a generic plan uses an
+# index of the active memories.
+ACTIVE: ColumnElement[str] = literal_column("'ACTIVE'", Text)
 
 
 def _structure() -> Iterator[Column[Any]]:
@@ -174,6 +180,7 @@ past_states = Table(
     Index("ix_past_states_memory", "memory_id", "replaced_at"),
     Index("ix_past_states_user", "project_id", "user_id", "replaced_at"),
     Index("ix_past_states_feed", "project_id", "replaced_at"),
+    Index("ix_past_states_lane", "lane_id", "replaced_at"),
     Index("ix_past_states_slot", "lane_id", "slot", postgresql_where=text("slot IS NOT NULL")),
     *by_owner("past_states", "replaced_at"),
 )

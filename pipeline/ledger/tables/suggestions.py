@@ -57,5 +57,6 @@ suggestions = Table(
     ),
     Index("ix_suggestions_event", "event_id", postgresql_where=text("state = 'OPEN'")),
     Index("ix_suggestions_run", "run_id", postgresql_where=text("run_id IS NOT NULL")),
+    Index("ix_suggestions_state", "project_id", "state", text("created_at DESC"), "id"),
     Index("ix_suggestions_project", "project_id", text("created_at DESC"), "id"),
 )

@@ -150,4 +150,5 @@ owners = Table(
     now("created_at"),
     now("updated_at"),
     CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
+    Index("ix_owners_newest", "project_id", "kind", text("created_at DESC"), "id"),
 )

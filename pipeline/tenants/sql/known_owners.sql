@@ -1,12 +1,23 @@
--- The owners of `line`, lines of the books, and of `registered`.
+-- The `known` owners among the candidates, with their exact numbers of memories, from the books and
+-- the entries that are not yet folded. LATERAL: a look-up for each, no pass over the books.
 counted AS (
-    SELECT kind, owner AS id, CAST(sum(amount) AS bigint) AS memories,
-           min(since) AS created_at, max(last_at) AS updated_at
-    FROM line
-    GROUP BY kind, owner HAVING sum(amount) > 0
+    SELECT c.kind, c.id, coalesce(b.amount, 0) + coalesce(e.amount, 0) AS memories,
+           least(b.since, e.since) AS since, greatest(b.last_at, e.last_at) AS last_at
+    FROM (SELECT DISTINCT kind, id FROM candidate) c
+    LEFT JOIN LATERAL (
+        SELECT amount, since, last_at FROM books
+        WHERE project_id = CAST(:project_id AS uuid) AND kind = c.kind AND owner = c.id LIMIT 1
+    ) b ON true
+    LEFT JOIN entry e ON e.kind = c.kind AND e.id = c.id
 ), known AS (
-    SELECT kind, id, coalesce(r.name, id) AS name, coalesce(r.metadata, '{}') AS metadata,
-           coalesce(c.memories, 0) AS memories,
-           least(c.created_at, r.created_at) AS created_at,
-           greatest(c.updated_at, r.updated_at) AS updated_at
-    FROM counted c FULL JOIN registered r USING (kind, id)
+    SELECT c.kind, c.id, coalesce(o.name, c.id) AS name, coalesce(o.metadata, '{}') AS metadata,
+           CAST(greatest(c.memories, 0) AS bigint) AS memories,
+           least(CASE WHEN c.memories > 0 THEN c.since END, o.created_at) AS created_at,
+           greatest(CASE WHEN c.memories > 0 THEN c.last_at END, o.updated_at) AS updated_at
+    FROM counted c
+    LEFT JOIN LATERAL (
+        SELECT id, name, metadata, created_at, updated_at FROM owners
+        WHERE project_id = CAST(:project_id AS uuid) AND kind = c.kind AND id = c.id LIMIT 1
+    ) o ON true
+    WHERE c.memories > 0 OR o.id IS NOT NULL
+)

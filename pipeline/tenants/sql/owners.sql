@@ -1,17 +1,45 @@
--- One page of a project's users, agents, apps and runs: those with memories, whose numbers come
--- from the books, and those that are only registered. `totals` counts each kind over all pages.
--- Private runs are left out; owner.sql and owners_with_id.sql name them.
-WITH line AS (
-    SELECT kind, owner, amount, since, last_at FROM books
-    WHERE project_id = CAST(:project_id AS uuid) AND owner <> ''
-    UNION ALL
-    SELECT kind, owner, amount, since, last_at FROM book_entries
-    WHERE project_id = CAST(:project_id AS uuid) AND owner <> ''
+-- One page of a project's users, agents, apps and runs of these kinds, newest first: those with
+-- memories, whose numbers come from the books, and those that are only registered. Reads the newest
+-- owners of each kind by an index, up to the end of the page. Private runs are left out; owner.sql
+-- names them.
+WITH {entries_of_owners.sql}, reach AS (
+    -- An entry can bring the number of an owner to zero, so as many more are read.
+    SELECT CAST(:offset AS bigint) + CAST(:limit AS bigint) + (SELECT count(*) FROM entry) AS rows
+), with_memories AS (
+    SELECT k.kind, b.owner AS id, b.since
+    FROM unnest(CAST(:kinds AS text[])) k (kind), LATERAL (
+        SELECT owner, since FROM books
+        WHERE project_id = CAST(:project_id AS uuid) AND kind = k.kind
+          AND owner <> '' AND amount > 0
+        ORDER BY since DESC, owner LIMIT (SELECT rows FROM reach)
+    ) b
+), page_end AS (
+    SELECT since FROM with_memories ORDER BY since DESC OFFSET (SELECT rows FROM reach) - 1 LIMIT 1
 ), registered AS (
-    SELECT kind, id, name, metadata, created_at, updated_at FROM owners
-    WHERE project_id = CAST(:project_id AS uuid)
+    -- Without memories: the others are in `with_memories`, by the earlier of their two times.
+    SELECT k.kind, o.id
+    FROM unnest(CAST(:kinds AS text[])) k (kind), LATERAL (
+        SELECT id FROM (
+            SELECT id, created_at FROM owners
+            WHERE project_id = CAST(:project_id AS uuid) AND kind = k.kind
+              AND created_at >= coalesce((SELECT since FROM page_end), '-infinity')
+            ORDER BY created_at DESC, id
+            LIMIT (SELECT rows FROM reach) + CAST(:counted AS bigint)
+        ) newest
+        WHERE NOT EXISTS (
+            SELECT FROM books b
+            WHERE b.project_id = CAST(:project_id AS uuid) AND b.kind = k.kind
+              AND b.owner = newest.id AND b.amount > 0)
+        ORDER BY created_at DESC, id LIMIT (SELECT rows FROM reach)
+    ) o
+), candidate AS (
+    SELECT kind, id FROM with_memories
+    UNION ALL SELECT kind, id FROM registered
+    UNION ALL SELECT kind, id FROM entry
 ), {known_owners.sql}
-    WHERE kind <> 'run' OR NOT EXISTS (
-        SELECT FROM private_runs p
-        WHERE p.project_id = CAST(:project_id AS uuid) AND p.run_id = id)
-{owners_page.sql}
+SELECT * FROM known
+WHERE kind <> 'run' OR NOT EXISTS (
+    SELECT FROM private_runs p
+    WHERE p.project_id = CAST(:project_id AS uuid) AND p.run_id = known.id)
+ORDER BY created_at DESC, kind, id
+LIMIT CAST(:limit AS bigint) OFFSET CAST(:offset AS bigint)

@@ -181,9 +181,9 @@ async def test_one_owner_is_found_by_its_id(engine: Engine) -> None:
         await vacuum.execute(text("VACUUM ANALYZE books, book_entries"))
     with recorded(ledger.engine) as statements:
         for kind in ("user", None):
-            census = await ledger.owners.census(project_id, kind=kind, owner_id="u7", limit=10)
-            assert [row.id for row in census.owners] == ["u7"]
-        assert (await ledger.owners.census(project_id, kind="app", limit=10)).owners == []
+            rows = await ledger.owners.with_id(project_id, "u7", kind=kind)
+            assert [row.id for row in rows] == ["u7"]
+        assert await ledger.owners.page(project_id, kind="app", limit=10) == []
     assert await rows_read(ledger.engine, statements) < 50
 
 
@@ -237,17 +237,14 @@ async def test_owners_are_dated_by_their_memories(engine: Engine, folded: bool) 
     ledger, project_id = engine.ledger, engine.project.id
     await engine.add("I live in Berlin. I like jazz.")
     await engine.drain()
-    before = (await ledger.owners.census(project_id, limit=1)).owners[0]
+    before = (await ledger.owners.page(project_id, limit=1))[0]
     if folded:
         await ledger.books.fold()
     await engine.add("I moved to Oslo.")
     await engine.drain()
     if folded:
         await ledger.books.fold()
-    after = (
-        await ledger.owners.census(project_id, kind="user", owner_id=before.id, limit=1)
-    ).owners
-    [row] = after
+    [row] = await ledger.owners.with_id(project_id, before.id, kind="user")
     assert (row.memories, row.created_at) == (2, before.created_at)
     assert row.updated_at > before.updated_at
     dates = select(func.min(memories.c.created_at), func.max(memories.c.updated_at))
@@ -264,8 +261,8 @@ async def test_the_page_of_owners_reads_none_of_their_memories(engine: Engine) -
     async with ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as vacuum:
         await vacuum.execute(text("VACUUM books, book_entries"))
     with recorded(ledger.engine) as statements:
-        census = await ledger.owners.census(project_id, limit=10)
-    assert {(row.id, row.memories) for row in census.owners} == {("maya", FEW), ("rare", 5)}
+        owners = await ledger.owners.page(project_id, limit=10)
+    assert {(row.id, row.memories) for row in owners} == {("maya", FEW), ("rare", 5)}
     assert await rows_read(ledger.engine, statements) < 20
 
 
