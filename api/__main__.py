@@ -1,8 +1,9 @@
-"""An API process: `python -m api [--ready-file PATH]`."""
+"""An API process: `python -m api [--ready-file PATH] [--busy-file PATH]`."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import math
 import resource
 import socket
@@ -15,6 +16,7 @@ import uvicorn
 from api.app import create_app
 from api.http import server as http_server
 from api.http.server import Peers
+from api.standby import announce
 from pipeline import settings, telemetry
 from pipeline.settings import Settings
 
@@ -25,21 +27,26 @@ OTHER_FILES = 512
 
 
 class ListeningServer(uvicorn.Server):
-    """uvicorn's server that creates a file once it listens."""
+    """uvicorn's server that creates one file once it listens, and one once it is busy."""
 
     ready_file: Path | None = None
+    busy_file: Path | None = None
+    announcing: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the app and listen."""
         await super().startup(sockets)
         if self.started and self.ready_file:
             self.ready_file.touch()
+        if self.started and self.busy_file:
+            self.announcing = asyncio.create_task(announce(self.busy_file))
 
 
 def main() -> None:
     """Run one API process until it is stopped."""
     parser = argparse.ArgumentParser(prog="api", description=__doc__)
     parser.add_argument("--ready-file", type=Path)
+    parser.add_argument("--busy-file", type=Path, help="created once the process is busy")
     arguments = parser.parse_args()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="api")
@@ -57,7 +64,7 @@ def main() -> None:
         timeout_graceful_shutdown=20,
     )
     server = ListeningServer(config)
-    server.ready_file = arguments.ready_file
+    server.ready_file, server.busy_file = arguments.ready_file, arguments.busy_file
     server.run(sockets=[listen(configured)])
     if not server.started:
         raise SystemExit("The API did not start; the log above says why.")

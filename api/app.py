@@ -115,7 +115,7 @@ def create_app(settings: Settings) -> FastAPI:
         watched.start()
         watchdog.start()
         models = (settings.embedder, settings.reranker)
-        warming = asyncio.create_task(bootstrap.warm(stores.embedder, *models))
+        warming = asyncio.create_task(bootstrap.warm(*models))
         yield
         warming.cancel()
         for part in (app.state.mcp, gate, figures, accesses, reads):

@@ -15,6 +15,7 @@ from api.backpressure import Gate
 from api.event_watch import EventWatch
 from api.figures import Figures
 from api.read_sample import ReadSample
+from pipeline import bootstrap
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import (
     ModelUnavailable,
@@ -47,6 +48,13 @@ class Api:
     reads: ReadSample
     reranker: Reranker | None = None
     turnstile: Turnstile = field(default_factory=Turnstile)
+    # Load of the local embedder, from the first request with a key on.
+    warming: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def in_use(self) -> None:
+        """Start to load the local embedder, once: the first search should not wait for it."""
+        if not self.warming:
+            self.warming.append(asyncio.create_task(bootstrap.warm_embedder(self.stores.embedder)))
 
     async def health(self) -> dict[str, str]:
         """State of each store and the model: `ok`, the name of the error, or LLM_REJECTED.

@@ -58,6 +58,8 @@ from pipeline.webhooks.store import Webhooks
 MEMORIES_GATHER_S, TURNS_GATHER_S = 8.0, 20.0
 # In addition to MEMLANE_DATABASE_POOL, opened on demand.
 INBOX_CONNECTIONS = LONG_CONNECTIONS = 4
+# A budget reads the costs of up to a month.
+MONTH_DAYS = 32
 # Groups of settings of the models, for errors.
 LLM, EMBEDDER, RERANKER = "MEMLANE_LLM", "MEMLANE_EMBEDDER", "MEMLANE_RERANKER"
 # Number of new objects that start a garbage collection of the youngest generation: about 10 MB.
@@ -234,14 +236,16 @@ def build_mirroring(settings: Settings, ledger: Ledger) -> Mirroring | None:
 
 
 def build_retention(settings: Settings, ledger: Ledger) -> Retention:
-    """Deletion of expired idempotency keys and stage outputs, with the configured lifetimes."""
+    """Deletion of rows after the configured lifetimes."""
     days = settings.retention_days
+    usage_days = max(settings.usage_days, MONTH_DAYS) if settings.usage_days else None
     return Retention(
         ledger.long,
         keys_for=timedelta(hours=settings.idempotency_hours),
         outputs_for=timedelta(days=days) if days else None,
         audit_for=timedelta(days=settings.audit_days) if settings.audit_days else None,
         reads_for=timedelta(days=settings.search_sample_days),
+        usage_for=timedelta(days=usage_days) if usage_days else None,
     )
 
 
@@ -356,17 +360,18 @@ def spare_the_collector() -> None:
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
 
-async def warm(embedder: Embedder, *named: ModelSettings) -> None:
-    """Load LiteLLM and the local embedder now, not during the first event or search.
-
-    `named`: the configured models; LiteLLM is loaded only if one of them is remote.
-    """
+async def warm(*named: ModelSettings) -> None:
+    """Load LiteLLM now, not during the first event or search, if one of these models is remote."""
     if any(
         not settings.model.startswith("local/") and settings.model != NO_MODEL for settings in named
     ):
         from pipeline.adapters import litellm_client  # noqa: PLC0415
 
         await asyncio.to_thread(litellm_client.load)
+
+
+async def warm_embedder(embedder: Embedder) -> None:
+    """Load the local embedder now. A process that is not used never loads it: it takes 90 MB."""
     if embedder.name == MINILM:  # a remote embedder may cost money
         await embedder.embed(["warm"])
 

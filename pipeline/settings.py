@@ -153,7 +153,8 @@ class Settings(BaseSettings):
     """Port of the API. The other services take free ports on 127.0.0.1."""
     api_processes: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_api_processes)
     """API processes of the local stack, which share the port. One process uses one core and about
-    300 MB.
+    300 MB. By default one starts, and the others once it is busy. A number that is set starts at
+    once.
     """
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_workers)
     """Worker processes of the local stack. One worker uses one core and about 300 MB."""
@@ -306,6 +307,10 @@ class Settings(BaseSettings):
     search_sample_days: Annotated[float, Field(ge=0)] = 30.0
     """Days that a sample of the searches that returned a memory is kept, at most ten a memory, with
     the start of the question. `0`: no sample is taken.
+    """
+    usage_days: Annotated[float, Field(ge=0)] = 400.0
+    """Days that the daily costs of each user are kept; those of the project always stay. `0`: no
+    limit. Budgets of a month need 32 days: less counts as that.
     """
 
     # ── Back-pressure ──

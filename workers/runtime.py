@@ -288,9 +288,9 @@ class Runtime:
             run.cancel()
 
     def warm(self) -> Future[None]:
-        """Start to load the models, so that the first event does not wait for them."""
+        """Start to load LiteLLM, if it is used, so that the first event does not wait for it."""
         models = (*self._settings.llm.chain, self._settings.embedder)
-        return self._loop.start(bootstrap.warm(self._services.embedder, *models))
+        return self._loop.start(bootstrap.warm(*models))
 
     def finish(self) -> None:
         """Wait for the running stages to end; see `stop_within`."""

@@ -217,8 +217,9 @@ class Sweeper:
             await self._retention.forget_audit(),
             await self._retention.forget_samples(),
         )
+        usage = await self._retention.forget_usage()
         counts = {"keys": keys, "outputs": outputs, "answers": answers, "runs": runs}
-        counts |= {"audit": audit, "samples": samples}
+        counts |= {"audit": audit, "samples": samples, "usage": usage}
         if any(counts.values()):
             log.info("retention_over", **counts)
 

@@ -88,6 +88,7 @@ async def caller(
     grant: Annotated[Grant, Depends(granted)],
 ) -> Project:
     """The key's project. GET requires a key with read scope, other methods one with write scope."""
+    (await api_of(request)).in_use()
     grant.require(Access.READ if request.method == "GET" else Access.WRITE)
     project = await own_project(request, grant)
     if request.method != "GET":

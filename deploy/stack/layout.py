@@ -83,6 +83,11 @@ class Layout:
         """File that a process creates once it is ready."""
         return self.run / f"{name}.ready"
 
+    @property
+    def busy_file(self) -> Path:
+        """File that the first API process creates once it is busy."""
+        return self.run / "api.busy"
+
     def log_file(self, name: str) -> Path:
         """Log file of a process."""
         return self.logs / f"{name}.log"

@@ -22,7 +22,8 @@ from pipeline.settings import NO_MODEL, Settings
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "check": ("-m", "deploy.stack.check", "{report}"),
     "migrate": ("-m", "pipeline.migrate", "--key-file", "{key_file}"),
-    "api": ("-m", "api", "--ready-file", "{ready_file}"),
+    "api": ("-m", "api", "--ready-file", "{ready_file}", "--busy-file", "{busy_file}"),
+    "standby": ("-m", "api.standby", "--ready-file", "{ready_file}", "--busy-file", "{busy_file}"),
     "worker": ("-m", "workers", "{name}", "--ready-file", "{ready_file}"),
     "sweeper": ("-m", "workers.sweeper", "--ready-file", "{ready_file}"),
     "reindex": ("-m", "workers.reindex"),
@@ -116,7 +117,11 @@ def _edges(
     programs: Mapping[str, tuple[str, ...]],
     env: Mapping[str, str],
 ) -> tuple[Program, ...]:
-    """API, workers and sweeper."""
+    """API, workers and sweeper.
+
+    By default, one API process starts, and the others once it is busy. A number in the settings is
+    that of processes that start at once.
+    """
     build = functools.partial(_python, programs, layout, env)
     # The first one has the plain name; all share one port.
     apis = ("api", *(f"api-{n}" for n in range(2, settings.api_processes + 1)))
@@ -126,9 +131,13 @@ def _edges(
     def ready(name: str) -> bool:
         return (not noted or layout.ready_file(name).exists()) and http_ok(settings.port, "/readyz")
 
+    wait = noted and "api_processes" not in settings.model_fields_set
+    layout.busy_file.unlink(missing_ok=True)
     return (
         *(
-            _program(layout, build("api", name=name), name, functools.partial(ready, name))
+            _program(layout, build("standby", name=name), name)
+            if wait and name != "api"
+            else _program(layout, build("api", name=name), name, functools.partial(ready, name))
             for name in apis
         ),
         *(_program(layout, build("worker", name=n, nice=WORKER_NICE), n) for n in workers),
@@ -253,6 +262,7 @@ def _python(
     values = {
         "name": name,
         "ready_file": str(layout.ready_file(name)),
+        "busy_file": str(layout.busy_file),
         "key_file": str(layout.api_key),
         "report": str(layout.check_report),
     }

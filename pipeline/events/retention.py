@@ -21,10 +21,10 @@ SAMPLES_FOR = timedelta(days=14)
 
 class Retention:
     """Delete expired idempotency keys, answers of dry runs, stage outputs, ended private runs, the
-    audit log, and the samples that the console shows.
+    audit log, daily costs of users, and the samples that the console shows.
 
     `outputs_for` None: stage outputs and ended private runs are kept without a limit. `audit_for`
-    None: the audit log is.
+    None: the audit log is. `usage_for` None: the costs are.
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class Retention:
         outputs_for: timedelta | None,
         audit_for: timedelta | None = None,
         reads_for: timedelta = timedelta(days=30),
+        usage_for: timedelta | None = None,
     ) -> None:
         """Set the lifetimes; those of samples of the queue are fixed."""
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -42,6 +43,7 @@ class Retention:
         self._outputs_for = outputs_for
         self._audit_for = audit_for
         self._reads_for = reads_for
+        self._usage_for = usage_for
 
     async def forget_keys(self) -> int:
         """Delete idempotency keys older than `keys_for`. Returns their number."""
@@ -78,6 +80,11 @@ class Retention:
         """Delete sampled reads and samples of the queue after their time. Returns their number."""
         reads = await self._let_go(statement("forget_reads"), self._reads_for)
         return reads + await self._let_go(statement("forget_samples"), SAMPLES_FOR)
+    async def forget_usage(self) -> int:
+        """Delete daily costs of users older than `usage_for`. Returns the number of rows."""
+        if self._usage_for is None:
+            return 0
+        return await self._let_go(statement("forget_usage"), self._usage_for)
 
     async def _let_go(self, query: TextClause, age: timedelta) -> int:
         async with self._engine.connect() as connection:

@@ -25,6 +25,8 @@ from pipeline.text.tokens import tokens
 
 # Limits of one version: messages, and their estimated tokens. A message is cut to LONGEST_CHARS.
 MOST_MESSAGES, MOST_TOKENS, LONGEST_CHARS = 500, 6_000, 4_000
+# Versions of a scope's summary that are kept.
+KEPT_VERSIONS = 1_000
 SPEAKERS = (Role.USER.value, Role.ASSISTANT.value)
 SUMMARIZED = (Mode.CONSOLIDATE.value, Mode.APPEND.value)
 
@@ -116,6 +118,7 @@ class Summaries:
             "more": task.more,
             "model": usage.model,
             "prompt": usage.prompt,
+            "kept": KEPT_VERSIONS,
         }
         async with self._engine.connect() as connection:
             return await connection.scalar(statement("save"), values) is not None

@@ -21,7 +21,6 @@ from typing import Any
 import psutil
 
 from deploy.docs.tables import table
-from pipeline.settings import default_api_processes, default_workers
 from tests.support.stack import Stack
 
 FOLDER = Path("docs/benchmarks")
@@ -35,7 +34,8 @@ INTRO = """# Start time and idle memory
 
 The default local stack of this machine on an installed environment, with `local/rules` and
 `local/minilm`. Cold: `memlane up` with a new data directory, which creates the database. Warm: the
-next start with the same directory. Memory: all processes together, 20 s after the warm start; PSS
+next start with the same directory; its CPU time is that of all processes until the stack is ready.
+Memory: all processes together, 20 s after the warm start; PSS
 counts shared pages once, RSS in each process. Load: load average when the run began; other work on
 the machine makes starts slower. Each row is a run of `python -m tests.bench.footprint`.
 """
@@ -43,17 +43,15 @@ the machine makes starts slower. Each row is a run of `python -m tests.bench.foo
 
 def measure() -> Figures:
     """Start a stack cold and warm, and measure its memory at rest."""
-    processes = {
-        "MEMLANE_API_PROCESSES": str(default_api_processes()),
-        "MEMLANE_WORKERS": str(default_workers()),
-    }
+    defaults = {"MEMLANE_API_PROCESSES": "", "MEMLANE_WORKERS": ""}
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
-        stack = Stack(Path(folder) / "stack", processes)
+        stack = Stack(Path(folder) / "stack", defaults)
         try:
             cold_s = _start_s(stack)
             stack.down()
             warm_s = _start_s(stack)
+            cpu_s = sum(sum(process.cpu_times()[:2]) for process in _processes(stack))
             time.sleep(IDLE_AFTER_S)  # noqa: TID251  idle time is what is measured
             programs = dict(_programs(stack))
         finally:
@@ -65,6 +63,7 @@ def measure() -> Figures:
         "load": round(load, 1),
         "cold_s": round(cold_s, 1),
         "warm_s": round(warm_s, 1),
+        "warm_cpu_s": round(cpu_s, 1),
         "pss_mb": sum(program["pss_mb"] for program in programs.values()),
         "rss_mb": sum(program["rss_mb"] for program in programs.values()),
         "programs": programs,
@@ -80,10 +79,8 @@ def _start_s(stack: Stack) -> float:
 def _programs(stack: Stack) -> Iterator[tuple[str, dict[str, int]]]:
     """Memory in MB by program, without its number; `supervisor` is the parent of all."""
     names = {pid: name.rstrip("-0123456789") for name, pid in stack.pids().items()}
-    supervisor = psutil.Process(stack.pid("api")).parent()
-    assert supervisor is not None
     parts: defaultdict[str, list[psutil.Process]] = defaultdict(list)
-    for process in (supervisor, *supervisor.children(recursive=True)):
+    for process in _processes(stack):
         parts[_name(process, names)].append(process)
     for name, processes in sorted(parts.items()):
         sizes = [process.memory_full_info() for process in processes]
@@ -95,6 +92,13 @@ def _programs(stack: Stack) -> Iterator[tuple[str, dict[str, int]]]:
                 "rss_mb": round(sum(size.rss for size in sizes) / MB),
             },
         )
+
+
+def _processes(stack: Stack) -> Sequence[psutil.Process]:
+    """The supervisor and all processes that it has started."""
+    supervisor = psutil.Process(stack.pid("api")).parent()
+    assert supervisor is not None
+    return (supervisor, *supervisor.children(recursive=True))
 
 
 def _name(process: psutil.Process, names: Mapping[int, str]) -> str:
@@ -121,12 +125,13 @@ def page(runs: Sequence[Figures]) -> str:
             f"{run['load']}",
             f"{run['cold_s']}",
             f"{run['warm_s']}",
+            f"{run.get('warm_cpu_s', '')}",
             f"{run['pss_mb']}",
             f"{run['rss_mb']}",
         )
         for run in runs[-ROWS_SHOWN:]
     ]
-    head = ("run", "cores, Python", "load", "cold, s", "warm, s", "PSS, MB", "RSS, MB")
+    head = ("run", "cores, Python", "load", "cold, s", "warm, s", "CPU, s", "PSS, MB", "RSS, MB")
     programs = [
         (name, f"{part['processes']}", f"{part['pss_mb']}", f"{part['rss_mb']}")
         for name, part in runs[-1]["programs"].items()

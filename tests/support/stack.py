@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class Stack:
     """A local stack in `data_dir`.
 
-    `settings` are further MEMLANE_… variables; `programs` replace Memlane's own processes, each
+    `settings` are further MEMLANE_… variables, not set if they are empty; `programs` replace
+    Memlane's own processes, each
     with arguments of Python.
     """
 
@@ -38,7 +39,7 @@ class Stack:
     @property
     def environment(self) -> dict[str, str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("MEMLANE_")}  # noqa: TID251
-        return inherited | {
+        given = {
             "MEMLANE_DATA_DIR": str(self.data_dir),
             "MEMLANE_PORT": str(self.port),
             # So that a test knows which process to kill.
@@ -47,6 +48,7 @@ class Stack:
             "MEMLANE_MAX_KEY_REQUESTS_PER_MIN": "0",
             **self.settings,
         }
+        return inherited | {name: value for name, value in given.items() if value}
 
     @property
     def url(self) -> str:

@@ -43,14 +43,16 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_the_built_in_models_load_no_litellm(loads: list[str]) -> None:
     embedder = NamedEmbedder(MINILM)
     models = [ModelSettings(model=name) for name in (RULES, MINILM, NO_MODEL)]
-    await bootstrap.warm(embedder, *models)
-    assert embedder.asked
+    await bootstrap.warm(*models)
     assert not loads
+    await bootstrap.warm_embedder(embedder)
+    assert embedder.asked
 
 
 async def test_a_model_elsewhere_is_not_asked_only_to_be_warm(loads: list[str]) -> None:
     embedder = NamedEmbedder("openai/somewhere")
-    await bootstrap.warm(embedder, ModelSettings(model=embedder.name))
+    await bootstrap.warm(ModelSettings(model=embedder.name))
+    await bootstrap.warm_embedder(embedder)
     assert not embedder.asked
     assert loads == ["litellm"]
 

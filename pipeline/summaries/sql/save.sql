@@ -14,6 +14,10 @@ WITH lane AS MATERIALIZED (
     FROM lane
     WHERE lane_id = lane.id AND version = CAST(:version AS integer)
     RETURNING lane_id, project_id, version
+), dropped AS (
+    DELETE FROM summaries USING held
+    WHERE summaries.lane_id = held.lane_id
+      AND summaries.version <= held.version - CAST(:kept AS integer)
 )
 INSERT INTO summaries (
     lane_id, version, project_id, text, after_seq, until_seq, messages, model, prompt

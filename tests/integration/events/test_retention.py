@@ -136,3 +136,20 @@ async def test_several_sweepers_share_the_work_and_each_takes_a_share(engine: En
             break
         gone += sum(taken)
     assert gone == count
+
+
+async def test_daily_costs_of_users_go_and_those_of_the_project_stay(engine: Engine) -> None:
+    await execute(
+        engine,
+        "INSERT INTO usage_daily (project_id, user_id, day, model, part)"
+        f" SELECT '{engine.project.id}', user_id, current_date - days, 'm', 0"
+        " FROM unnest(ARRAY['', 'maya']) user_id, unnest(ARRAY[0, 39, 41, 900]) days",
+    )
+    lasting = Retention(engine.ledger.engine, keys_for=DAY, outputs_for=None)
+    assert await lasting.forget_usage() == 0
+    limited = Retention(engine.ledger.engine, keys_for=DAY, outputs_for=None, usage_for=40 * DAY)
+    assert await limited.forget_usage() == 2
+    assert await limited.forget_usage() == 0
+    kept = "SELECT user_id, current_date - day FROM usage_daily ORDER BY 1, 2"
+    rows = [tuple(row) for row in await execute(engine, kept)]
+    assert rows == [("", 0), ("", 39), ("", 41), ("", 900), ("maya", 0), ("maya", 39)]

@@ -339,3 +339,13 @@ async def test_a_task_that_is_published_twice_calls_the_model_once(
     passed = f"UPDATE summary_states SET claimed_until = claimed_until - interval '{LEASE_S} s'"
     await execute(service, passed)
     assert await summaries.claim(due.lane_id, lease_s=LEASE_S)  # the first one has died
+
+
+async def test_a_scope_keeps_a_bounded_number_of_versions(
+    service: Service, model: Summing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.summaries.store.KEPT_VERSIONS", 2)
+    for n in range(4):
+        await say(service, f"I like dish {n}.", f"I cook dish {n}.")
+        assert await summarize(service, model) == 1
+    assert [row["version"] for row in (await shown(service))["results"]] == [4, 3]
