@@ -74,8 +74,8 @@ check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
 	@$(PYTEST) --dist loadfile tests/compat -rP $(ARGS)
 
-bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some), then start time, idle memory and the engine
-	@$(PY) -m tests.bench.hosted $(ARGS)
+bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some; "growth": up to 1,000,000 memories), then start time, idle memory and the engine
+	@$(PY) -m $(if $(filter growth,$(firstword $(ARGS))),tests.bench.growth $(wordlist 2,99,$(ARGS)),tests.bench.hosted $(ARGS))
 	@test -n "$(ARGS)" || $(PY) -m tests.bench.footprint
 	@test -n "$(ARGS)" || $(PY) -m tests.bench
 

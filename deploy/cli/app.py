@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli import client, doctor, events, keys, replays, verify
+from deploy.cli import client, doctor, events, keys, plan, replays, verify
 from deploy.cli import settings as settings_command
 from deploy.cli.context import Options, local
 from deploy.demo import __main__ as demonstration
@@ -36,6 +36,7 @@ app.add_typer(replays.app, name="replay", rich_help_panel=API)
 app.command("verify", rich_help_panel=API)(verify.verify)
 app.command("hook", rich_help_panel=API, context_settings=client.PASSED_ON)(client.hook)
 app.command("proxy", rich_help_panel=API, context_settings=client.PASSED_ON)(client.proxy)
+app.command("plan", rich_help_panel=STACK)(plan.show)
 
 
 def main() -> None:
