@@ -13,18 +13,19 @@ import sys
 import time
 from pathlib import Path
 
-# Share of a core above which a process is busy, for BUSY_S seconds in a row.
-BUSY_SHARE, BUSY_S = 0.5, 3
+# Share of a core above which a process is busy, for BUSY_S seconds in a row. Beside busy workers it
+# gets less than half a core.
+BUSY_SHARE, BUSY_S = 0.3, 3
 LOOK_EVERY_S = 0.5
 
 
-async def announce(busy_file: Path, *, every_s: float = 1.0) -> None:
-    """Create the file once this process has used its core for some seconds."""
+async def announce(busy_file: Path, *, every_s: float = 1.0, share: float = BUSY_SHARE) -> None:
+    """Create the file once this process has used this share of a core for some seconds."""
     busy, used_s, at_s = 0, time.process_time(), time.monotonic()
     while busy < BUSY_S:
         await asyncio.sleep(every_s)
         now_used_s, now_s = time.process_time(), time.monotonic()
-        busy = busy + 1 if now_used_s - used_s > BUSY_SHARE * (now_s - at_s) else 0
+        busy = busy + 1 if now_used_s - used_s > share * (now_s - at_s) else 0
         used_s, at_s = now_used_s, now_s
     busy_file.touch()  # noqa: ASYNC240  one system call
 

@@ -49,10 +49,7 @@ def page(runs: Sequence[Run]) -> str:
     """The page as Markdown."""
     heads = [f"{run.get('label', format(run['memories'], ','))}: ms / rows" for run in runs]
     names = list(runs[-1]["figures"])
-    rows = [
-        (name, *(_cell(run["figures"].get(name), loaded=run["load"] > QUIET) for run in runs))
-        for name in names
-    ]
+    rows = [(name, *(_cell(name, run) for run in runs)) for name in names]
     loads = ", ".join(str(run["load"]) for run in runs)
     intro = INTRO.format(loads=loads)
     image = f"![Time by number of memories]({PLOT.name})\n\n" if _several(runs) else ""

@@ -6,8 +6,8 @@ from sqlalchemy import text
 
 from pipeline.ledger.migrations.online import add_index, drop_index
 
-revision = "0067"
-down_revision = "0066"
+revision = "0066"
+down_revision = "0065"
 branch_labels = None
 depends_on = None
 
