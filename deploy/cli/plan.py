@@ -39,8 +39,8 @@ GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What the installation has to carry.
+class PlannedLoad:
+    """The load that the installation carries.
 
     `events`, `searches`: per second at the peak. `average`: the average as a share of the peak.
     `model_s`: seconds of all model calls of an event. `memories_each`: memories that an event adds.
@@ -56,8 +56,8 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a load needs. `cores` by program; disk and memory in GB."""
+class Needs:
+    """The needs of a load. `cores` by program; disk and memory in GB."""
 
     cores: dict[str, float]
     api: int
@@ -77,7 +77,7 @@ class Plan:
         return max(self.cores, key=lambda name: self.cores[name])
 
 
-def plan(load: Load, *, retention_days: float = 30) -> Plan:
+def plan(load: PlannedLoad, *, retention_days: float = 30) -> Needs:
     """The needs of a load."""
     cores = {
         name: (load.events * EVENT_MS[name] + load.searches * SEARCH_MS[name]) / 1_000 / USED
@@ -93,7 +93,7 @@ def plan(load: Load, *, retention_days: float = 30) -> Plan:
     rows = events_a_day * (EVENT_BYTES + load.memories_each * MEMORY_BYTES)
     a_day = rows + vectors * vector_bytes
     outputs = events_a_day * OUTPUT_BYTES * min(retention_days, load.days)
-    return Plan(
+    return Needs(
         cores=cores,
         api=api,
         workers=workers,
@@ -106,7 +106,7 @@ def plan(load: Load, *, retention_days: float = 30) -> Plan:
     )
 
 
-def lines(load: Load, needs: Plan) -> Iterator[str]:
+def lines(load: PlannedLoad, needs: Needs) -> Iterator[str]:
     """The plan as text."""
     yield (
         f"{load.events:g} events/s and {load.searches:g} searches/s at the peak, {load.average:.0%}"
@@ -145,5 +145,5 @@ def show(
     days: Annotated[int, typer.Option(min=1, help="Days for which disk is planned.")] = 365,
 ) -> None:
     """Print the cores, processes, connections, memory and disk that a load needs."""
-    load = Load(events, searches, average, model_s, dimensions, memories_each, days)
+    load = PlannedLoad(events, searches, average, model_s, dimensions, memories_each, days)
     print("\n".join(lines(load, plan(load))))

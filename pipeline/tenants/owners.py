@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import TextClause, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -51,17 +51,17 @@ class Owners:
     ) -> list[Owner]:
         """A page of the owners that have memories or are registered, newest first.
 
-        Of the registered owners without memories, `COUNTED` before the page are looked at.
+        Of the registered owners without memories, `COUNTED` before the page are read.
         """
         values = {"limit": limit, "offset": offset, "counted": COUNTED}
-        return await self._owners("owners", project_id, kind, values)
+        return await self._owners(statement("owners"), project_id, kind, values)
 
     async def with_id(
         self, project_id: ProjectId, owner_id: str, *, kind: str | None = None
     ) -> list[Owner]:
         """The owners with this id that have memories or are registered, one of a kind."""
         values = {"id": owner_id, "limit": len(KINDS)}
-        return await self._owners("owner", project_id, kind, values)
+        return await self._owners(statement("owner"), project_id, kind, values)
 
     async def totals(
         self, project_id: ProjectId, *, registered: bool = True, private: bool = False
@@ -78,12 +78,12 @@ class Owners:
         return dict.fromkeys(KINDS, 0) | {row.kind: row.number for row in rows}
 
     async def _owners(
-        self, name: str, project_id: ProjectId, kind: str | None, values: Mapping[str, Any]
+        self, query: TextClause, project_id: ProjectId, kind: str | None, values: Mapping[str, Any]
     ) -> list[Owner]:
         kinds = [kind] if kind is not None else list(KINDS)
         given = {"project_id": project_id, "kinds": kinds, **values}
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(statement(name), given)).all()
+            rows = (await connection.execute(query, given)).all()
         return [
             Owner(r.kind, r.id, r.name, r.metadata, r.memories, r.created_at, r.updated_at)
             for r in rows

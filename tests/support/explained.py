@@ -36,7 +36,7 @@ REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExecutedPlan:
     """The plan of an executed statement.
 
     `returned`: rows that it returned or changed. `read`: most rows that one node read, returned or
@@ -49,9 +49,9 @@ class Plan:
     node: str
 
     @classmethod
-    def of(cls, explained: dict[str, Any]) -> Plan:
+    def of(cls, explained: dict[str, Any]) -> ExecutedPlan:
         """Build a plan from EXPLAIN's JSON."""
-        root = explained["Plan"]
+        root = explained["ExecutedPlan"]
         nodes = list(nodes_of(root))
         node = max(nodes, key=_read)
         changed = [n for n in nodes if n["Node Type"] == CHANGES]
@@ -63,9 +63,9 @@ class Plan:
 class Recorder:
     """Plans of all statements since the last call of `taken`."""
 
-    plans: list[Plan] = field(default_factory=list)
+    plans: list[ExecutedPlan] = field(default_factory=list)
 
-    async def taken(self) -> Sequence[Plan]:
+    async def taken(self) -> Sequence[ExecutedPlan]:
         """Return the plans recorded so far, and forget them."""
         await asyncio.sleep(0)  # the driver delivers notices in callbacks
         taken, self.plans = self.plans, []
@@ -73,9 +73,9 @@ class Recorder:
 
     def hear(self, _: object, message: asyncpg.PostgresLogMessage) -> None:
         """Record a plan; other notices are ignored."""
-        head, found, plan = str(message.message).partition("plan:\n")
-        if head.startswith("duration:") and found:
-            self.plans.append(Plan.of(json.loads(plan)))
+        head, is_plan, plan = str(message.message).partition("plan:\n")
+        if head.startswith("duration:") and is_plan:
+            self.plans.append(ExecutedPlan.of(json.loads(plan)))
 
 
 @contextmanager

@@ -20,7 +20,7 @@ INTRO = """# Growth
 
 Cost of requests and of the sweeper's statements, by number of memories of one project: a scope has
 5 memories and 10 events. `ms`: best of five, the API in one process beside PostgreSQL on the same
-cores. `rows`: the most rows that one node of a plan reads, whatever it returns; it does not depend
+cores. `rows`: the most rows that one node of a plan reads, returned or not; it does not depend
 on the load of the machine, and is shown alone for a run on a machine with other work. `make bench
 ARGS=growth` writes this page. Load averages when the runs began: {loads}.
 

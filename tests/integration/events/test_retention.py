@@ -150,6 +150,6 @@ async def test_daily_costs_of_users_go_and_those_of_the_project_stay(engine: Eng
     limited = Retention(engine.ledger.engine, keys_for=DAY, outputs_for=None, usage_for=40 * DAY)
     assert await limited.forget_usage() == 2
     assert await limited.forget_usage() == 0
-    kept = "SELECT user_id, current_date - day FROM usage_daily ORDER BY 1, 2"
-    rows = [tuple(row) for row in await execute(engine, kept)]
+    query = "SELECT user_id, current_date - day FROM usage_daily ORDER BY 1, 2"
+    rows = [tuple(row) for row in await execute(engine, query)]
     assert rows == [("", 0), ("", 39), ("", 41), ("", 900), ("maya", 0), ("maya", 39)]

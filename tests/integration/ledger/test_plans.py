@@ -31,7 +31,7 @@ from pipeline.stores import Ledger
 from tests.bench.growth import fill
 from tests.integration.api.test_across import CASES, Case, Tenant, furnish
 from tests.support.api_service import LIST, SEARCH, Service, serving
-from tests.support.explained import Plan, Recorder, explaining, nodes_of
+from tests.support.explained import ExecutedPlan, Recorder, explaining, nodes_of
 
 LANES = 20_000
 # Size of a vector of the embedder of the tests.
@@ -130,7 +130,7 @@ class Filled:
                 self.faults.setdefault(plan.words[:400], f"{what}\n    {plan}")
 
 
-def _most(plan: Plan) -> float:
+def _most(plan: ExecutedPlan) -> float:
     """The most rows that one node of the plan may read."""
     usual = RATIO * max(plan.returned, PAGE)
     declared = (most for words, (most, _) in DECLARED.items() if re.match(words, plan.words))

@@ -8,19 +8,19 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli.app import app
-from deploy.cli.plan import AT_ONCE, DAY_S, GB, Load, plan
+from deploy.cli.plan import AT_ONCE, DAY_S, GB, PlannedLoad, plan
 
-LOAD = Load(
+LOAD = PlannedLoad(
     events=100, searches=50, average=0.2, model_s=3, dimensions=1_536, memories_each=0.5, days=365
 )
 
 
 def test_needs_grow_in_proportion_to_the_load() -> None:
-    one, ten = plan(LOAD), plan(replace(LOAD, events=1_000, searches=500))
-    assert ten.cores == pytest.approx({name: 10 * cores for name, cores in one.cores.items()})
-    assert ten.disk_gb == pytest.approx(10 * one.disk_gb)
-    assert ten.index_gb == pytest.approx(10 * one.index_gb)
-    assert ten.connections > 5 * one.connections
+    small, large = plan(LOAD), plan(replace(LOAD, events=1_000, searches=500))
+    assert large.cores == pytest.approx({name: 10 * cores for name, cores in small.cores.items()})
+    assert large.disk_gb == pytest.approx(10 * small.disk_gb)
+    assert large.index_gb == pytest.approx(10 * small.index_gb)
+    assert large.connections > 5 * small.connections
 
 
 def test_a_slow_model_needs_more_workers_and_no_more_cores() -> None:
