@@ -80,6 +80,7 @@ class Retention:
         """Delete sampled reads and samples of the queue after their time. Returns their number."""
         reads = await self._let_go(statement("forget_reads"), self._reads_for)
         return reads + await self._let_go(statement("forget_samples"), SAMPLES_FOR)
+
     async def forget_usage(self) -> int:
         """Delete daily costs of users older than `usage_for`. Returns the number of rows."""
         if self._usage_for is None:

@@ -6,8 +6,8 @@ from sqlalchemy import text
 
 from pipeline.ledger.migrations.online import add_index, drop_index
 
-revision = "0066"
-down_revision = "0065"
+revision = "0068"
+down_revision = "0067"
 branch_labels = None
 depends_on = None
 
