@@ -89,10 +89,10 @@ class SettingsChange:
 
     def agreed(self, *, sure: bool) -> bool:
         """Show the change, and ask at the terminal unless `sure`. True if it may be applied."""
-        asked = bool(self.lines or self.downgrades)
-        if asked or self.how:
+        needs_consent = bool(self.lines or self.downgrades)
+        if needs_consent or self.how:
             self._show()
-        if not asked:
+        if not needs_consent:
             return True
         if sure or (sys.stdin.isatty() and input("Apply them? Type yes: ") == "yes"):
             return True
