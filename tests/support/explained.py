@@ -51,7 +51,7 @@ class ExecutedPlan:
     @classmethod
     def of(cls, explained: dict[str, Any]) -> ExecutedPlan:
         """Build a plan from EXPLAIN's JSON."""
-        root = explained["ExecutedPlan"]
+        root = explained["Plan"]
         nodes = list(nodes_of(root))
         node = max(nodes, key=_read)
         changed = [n for n in nodes if n["Node Type"] == CHANGES]
