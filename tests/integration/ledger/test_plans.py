@@ -118,7 +118,7 @@ class Filled:
 
     async def send_case(self, tenant: Tenant, method: str, path: str, case: Case) -> None:
         ids = asdict(tenant.holding) | {"entity_type": "user", "entity_id": "maya"}
-        ids |= {"job_id": "job", "run_id": "other"}
+        ids |= {"job_id": "job", "run_id": "other", "user_id": "maya"}
         options = {"json": case.body(tenant.holding), "params": case.query(tenant.holding)}
         await self.send(tenant, method, path.replace(":path", "").format(**ids), **options)
 
