@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser as Chromium
+from playwright.async_api import Error as BrowserError
 from playwright.async_api import Page, async_playwright
 
 from tests.support.stack import wait_until
@@ -29,6 +30,7 @@ MISSING = "There is no Chromium: install it with `apt-get install chromium`."
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
 # Milliseconds to wait for an element: long, for machines that do other work too.
 PATIENCE_MS = 30_000
+INTERRUPTED = "is interrupted by another navigation"
 
 
 @dataclass
@@ -45,9 +47,21 @@ class Tab:
         It does not wait for the load event, which Playwright misses with a browser of a later
         version.
         """
-        await self.page.goto(self.url + path, wait_until="commit")
+        await self._go(path)
         await self.page.wait_for_selector("main h1")
         await self.loaded()
+
+    async def _go(self, path: str) -> None:
+        """Navigate; again if the page that is left has just reloaded itself, as a watched one does."""
+        for _ in range(3):
+            try:
+                await self.page.goto(self.url + path, wait_until="commit")
+            except BrowserError as error:
+                if INTERRUPTED not in str(error):
+                    raise
+            else:
+                return
+        pytest.fail(f"{path} was interrupted by other navigations")
 
     async def loaded(self) -> None:
         """Wait until the page and its scripts are loaded.

@@ -277,10 +277,10 @@ class Passing(RulesModel):
 
 
 async def test_one_memory_may_take_the_text_that_another_leaves(engine: Engine) -> None:
-    jazz, chess = [await stored(engine, text) for text in ("I like jazz.", "I like chess.")]
+    jazz, chess = [await stored(engine, text) for text in ("I study jazz.", "I study chess.")]
     for changed, other, text, news in (
-        (jazz, chess, "User loves opera", "I like jazz piano. I like chess openings."),
-        (chess, jazz, "User sings", "I like jazz records. I like opera singers."),
+        (jazz, chess, "User studies opera", "I study jazz piano. I study chess openings."),
+        (chess, jazz, "User sings", "I study jazz records. I study opera singers."),
     ):
         first, second = await current(engine, changed), await current(engine, other)
         engine.with_model(Passing(first, second, text))

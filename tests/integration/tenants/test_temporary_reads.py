@@ -65,6 +65,7 @@ class Session:
     async def send(self, method: str, path: str, case: Case) -> httpx.Response:
         ids = self.tenant.holding
         filled = asdict(ids) | {"entity_type": "user", "job_id": "job", "run_id": "other"}
+        filled |= {"user_id": "maya"}
         return await self.service.client.request(
             method,
             path.replace(":path", "").format(**filled | {"entity_id": "maya"}),
