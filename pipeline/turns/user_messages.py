@@ -12,6 +12,7 @@ from sqlalchemy import Row, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.filter_conditions import shown
 from pipeline.ledger.tables import lanes, messages
 
 # Messages of one part; the texts of a part fit easily into memory.
@@ -38,10 +39,13 @@ class UserMessages:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def parts(self, project_id: ProjectId, user_id: str) -> AsyncIterator[list[UserMessage]]:
-        """Yield the messages of each scope in order, up to PART at a time."""
+        """Yield the messages of each scope in order, up to PART at a time.
+
+        Those of temporary runs are left out: only reads that name such a run show it.
+        """
         ids = ("id", "agent_id", "app_id", "run_id")
         own = select(*(lanes.c[name] for name in ids)).where(
-            lanes.c.project_id == project_id, lanes.c.user_id == user_id
+            lanes.c.project_id == project_id, lanes.c.user_id == user_id, shown(lanes)
         )
         for lane in await self._rows(own.order_by(lanes.c.id)):
             after = (-1, -1)
