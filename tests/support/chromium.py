@@ -52,7 +52,7 @@ class Tab:
         await self.loaded()
 
     async def _go(self, path: str) -> None:
-        """Navigate; again if the page that is left has just reloaded itself, as a watched one does."""
+        """Navigate; again if the page that is left has just reloaded itself."""
         for _ in range(3):
             try:
                 await self.page.goto(self.url + path, wait_until="commit")
