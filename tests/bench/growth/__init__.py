@@ -1,0 +1,1 @@
+"""Growth: what a request, a statement and a scope cost as the tables grow."""
