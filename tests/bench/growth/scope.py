@@ -234,9 +234,9 @@ async def grown(running: Stack, scopes: Sequence[Filled], *, seed: int) -> Figur
 def _figures(kind: str, scopes: Sequence[Filled], took: Any, spent: Any) -> Figures:
     figures: Figures = {}
     for size in (filled.size for filled in scopes):
-        names = sorted({name for one in spent[kind, size] for name in one})
+        names = sorted({name for shares in spent[kind, size] for name in shares})
         cpu = {
-            name: round(float(np.mean([one.get(name, 0.0) for one in spent[kind, size]])), 1)
+            name: round(float(np.mean([shares.get(name, 0.0) for shares in spent[kind, size]])), 1)
             for name in names
         }
         p50, p95 = np.percentile(took[kind, size], (50, 95))
