@@ -21,7 +21,7 @@ from tests.support.stack import Client, Stack, wait_until
 
 BLOCKED = """
 SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
-WHERE NOT granted AND relation = 'memories'::regclass
+WHERE NOT granted AND relation = 'memories'::regclass AND application_name LIKE 'memlane %'
 """
 
 
