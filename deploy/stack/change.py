@@ -18,7 +18,7 @@ OF_ALL = {
     *("MEMLANE_CHROMA_URL", "MEMLANE_QDRANT_URL", "MEMLANE_VECTORS", "MEMLANE_VECTOR_BUCKETS"),
     *("MEMLANE_EMBEDDER__MODEL", "MEMLANE_GRAPH_STORE", "MEMLANE_BOLT_URL"),
 }
-# What is shown for a value of which only a hash is known.
+# Placeholder for an earlier value that is known by its hash only.
 BEFORE = "(before)"
 ONE_BY_ONE = "API and workers are replaced one by one; the others answer requests."
 API_STOPS = "The only API process is replaced: requests fail for some seconds, nothing is lost."

@@ -126,7 +126,7 @@ def test_the_server_does_not_import_the_client() -> None:
 
 def test_every_sql_file_is_used() -> None:
     code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
-    # Those of tests are data of one module, which names its file.
+    # SQL files of tests are read by one module, which names them.
     files = [f for f in kept_files() if f.suffix == ".sql" and "tests" not in name_of(f).split("/")]
     parts = {name for path in files for name in PART.findall(path.read_text())}
     unused = [

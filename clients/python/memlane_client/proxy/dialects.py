@@ -7,6 +7,7 @@ client sent it, and is the same in the next request: caches of the provider keep
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -27,18 +28,18 @@ class Reply:
     calls_tools: bool
 
 
-class Dialect:
+class Dialect(ABC):
     """Reading of requests and responses that both APIs share."""
 
     name: ClassVar[str]
 
+    @abstractmethod
     def user_of(self, body: Body) -> str | None:
         """The user that the body names."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reply(self, documents: Sequence[Body]) -> Reply:
         """The reply in a response: one document, or those of a stream."""
-        raise NotImplementedError
 
     def conversation(self, body: Body) -> list[Body]:
         """The last texts of user and assistant, up to the message in which the user speaks last."""
