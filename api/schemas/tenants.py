@@ -277,10 +277,12 @@ class ProjectUpdateRequest(Request):
 
     def columns(self) -> dict[str, Any]:
         """The changed columns of the project."""
-        own = {"budget", "gather", "enable_graph", "graph_types", "tamper_evidence"}
+        own = {"budget", "curator", "gather", "enable_graph", "graph_types", "tamper_evidence"}
         given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, *own})
         if "budget" in self.model_fields_set:
             given["budget"] = self.budget and self.budget.model_dump(exclude_none=True)
+        if "curator" in self.model_fields_set:
+            given["curator"] = self.curator and self.curator.model_dump()
         if "gather" in self.model_fields_set:
             limits = GatherOptions() if self.gather is True else self.gather or None
             given["gather"] = limits and limits.model_dump()

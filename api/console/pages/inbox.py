@@ -67,7 +67,7 @@ async def inbox(
         rows=rows,
         count=count,
         older=older,
-        schedule=view.curator or {},
+        schedule=view.curator and CuratorSchedule.model_validate(view.curator),
     )
 
 

@@ -5,7 +5,7 @@
 -- work follows the scopes that are due. Of one project at most :limit runs are open.
 WITH scheduled AS MATERIALIZED (
     SELECT id, (curator ->> 'every_hours')::float8 * interval '1 hour' AS every,
-           greatest((curator ->> 'idle_minutes')::float8, 1) * interval '1 minute' AS idle
+           greatest(coalesce((curator ->> 'idle_minutes')::float8, 60), 1) * interval '1 minute' AS idle
     FROM projects WHERE curator IS NOT NULL
 ), due AS MATERIALIZED (
     SELECT s.every, s.idle, lane.*

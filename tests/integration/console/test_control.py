@@ -141,6 +141,10 @@ async def test_budgets_and_the_schedule_are_set_and_removed(browser: Browser) ->
     hours = {"every_hours": "24", "idle_minutes": "30"}
     assert (await browser.send("/console/inbox/schedule", **hours)).status_code == 303
     assert "runs by itself" in await browser.shown("/console/inbox", kind="curator")
+    assert (await browser.send("/console/inbox/schedule", every_hours="12")).status_code == 303
+    page = await browser.get("/console/inbox?kind=curator")
+    assert re.search(r'name="every_hours"[^>]* value="12(\.0)?"', page.text), page.text
+    assert re.search(r'name="idle_minutes"[^>]* value="60(\.0)?"', page.text), page.text
     assert (await browser.send("/console/inbox/schedule")).status_code == 303
     assert "only on request" in await browser.shown("/console/inbox", kind="curator")
 

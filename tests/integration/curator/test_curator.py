@@ -468,6 +468,27 @@ async def test_scheduled_runs_wait_for_idle_scopes_and_end_with_new_messages(
     assert "message" in (run.note or "")
 
 
+@pytest.mark.parametrize("curator", [{"every_hours": 12}, {"every_hours": 12, "idle_minutes": 60}])
+async def test_a_schedule_without_idle_minutes_has_the_default(
+    service: Service, curator: dict[str, int]
+) -> None:
+    """Also one that an earlier version stored without the field."""
+    engine = service.engine
+    await plant(engine, [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4])
+    await engine.ledger.projects.change(engine.project.id, {"curator": {"every_hours": 12}}, {})
+    runs = engine.ledger.curator
+    await engine.age(30 * 60)
+    assert await runs.schedule(MANY, limit=10) == 0
+    project = engine.project
+    url = f"/api/v1/orgs/organizations/{project.organization_id}/projects/{project.id}/"
+    changed = await service.client.patch(url, json={"curator": curator})
+    assert changed.status_code == 200, changed.text
+    assert (await service.client.get(url)).json()["curator"] == {
+        "every_hours": 12.0,
+        "idle_minutes": 60.0,
+    }
+
+
 async def test_runs_over_http(service: Service) -> None:
     engine = service.engine
     store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
