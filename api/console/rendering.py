@@ -238,3 +238,9 @@ def excerpt(text: str | None, length: int = EXCERPT) -> str:
     """The start of a text."""
     text = text or ""
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def page_number(request: Request) -> int:
+    """The page of the query string; 1 for anything that is no page."""
+    text = request.query_params.get("page", "1")
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import POLICY, back, show
+from api.console.rendering import POLICY, back, page_number, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
@@ -25,8 +25,8 @@ STYLES = (
     "'sha256-jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=' "
     "'sha256-9xjtvxMT1ApHlgn9ohbh2FNfvK5Tqtzy94BjfXBeMSY='"
 )
-# Relations on one page.
-SHOWN = 500
+# Relations in a drawing, and rows of a page beneath it.
+DRAWN, SHOWN = 500, 100
 
 
 @router.get("/graph")
@@ -40,15 +40,16 @@ async def graph(
     as_of: str = "",
     valid_at: str = "",
 ) -> Response:
-    """The relations of these ids, or those around an entity."""
+    """The relations of these ids, or those around an entity: the drawing and a page of its rows."""
     rows: list[dict[str, Any]] = []
-    incomplete, count = False, 0
+    incomplete, count, number = False, 0, page_number(request)
+    drawing, place = divmod((number - 1) * SHOWN, DRAWN)
     if ids:
         answer = await routes.neighbourhood(
             api,
             session.project,
             request,
-            Page(1, SHOWN),
+            Page(drawing + 1, DRAWN),
             ids,
             entity=entity or None,
             entity_id=None,
@@ -58,8 +59,9 @@ async def graph(
         )
         rows, count, incomplete = answer["results"], answer["count"], answer["incomplete"]
     page = show(
-        request, "graph.html", relations=rows, count=count, incomplete=incomplete,
-        picture=_picture(rows), asked=bool(ids),
+        request, "graph.html", relations=rows[place : place + SHOWN], drawn=len(rows), count=count,
+        incomplete=incomplete, picture=_picture(rows), asked=bool(ids),
+        older={"page": str(number + 1)} if number * SHOWN < count else None,
     )  # fmt: skip
     page.headers["Content-Security-Policy"] = POLICY.replace("style-src", f"style-src {STYLES}")
     return page

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from api.auth.tenant import Administration
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import back, show
+from api.console.rendering import back, page_number, show
 from api.console.session import Administering, Changing, Viewing
 from api.dependencies import Given
 from api.http.paging import Page
@@ -41,7 +41,7 @@ async def inbox(
     """Suggestions, conflicts, or runs of the curator, newest first."""
     ledger, project = api.stores.ledger, session.project
     rows: list[dict[str, Any]]
-    page = Page(_number(request), SHOWN)
+    page = Page(page_number(request), SHOWN)
     window = {"limit": page.limit, "offset": page.offset}
     match kind:
         case "conflicts":
@@ -141,12 +141,6 @@ async def cancel(curator_run_id: str, request: Request, api: Given, session: Cha
     """End an open run; its suggestions stay."""
     await curator_routes.cancel(curator_run_id, api, session.project)
     return back(request, "/inbox", done="ended", kind="curator")
-
-
-def _number(request: Request) -> int:
-    """The page of the query string; 1 for anything that is no page."""
-    text = request.query_params.get("page", "1")
-    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
 
 
 def _state(states: Any, state: str) -> Any:

@@ -21,7 +21,7 @@ from tests.support.chromium import PHONE, chromium, tab
 PAGES = (
     *("/live", "/events", "/failures", "/costs", "/health", "/memories", "/inbox", "/playground"),
     *("/inbox?kind=conflicts", "/inbox?kind=curator", "/replays", "/webhooks", "/verify"),
-    *("/erasures", "/admin", "/search", "/graph"),
+    *("/erasures", "/admin", "/search", "/graph", "/trends", "/audit", "/user-tokens"),
     *("/search?q=Where+do+I+live%3F&other=dog&user_id=maya", "/graph?user_id=maya"),
 )
 
@@ -74,6 +74,22 @@ async def test_the_pages_of_one_event_and_one_memory_are_accessible(site: Site) 
     for path in (f"/console/events/{event_id}", f"/console/memories/{memory['id']}"):
         async with tab(site.browser, site.url, site.service.key, viewport=PHONE) as opened:
             await opened.open(path)
+            assert await opened.violations() == []
+            assert not await opened.overflows()
+            assert opened.faults == []
+
+
+async def test_the_users_page_is_accessible(site: Site) -> None:
+    """With all rights: the list, and one memory with its forms."""
+    body = {"user_id": "maya", "rights": ["read", "correct", "delete"]}
+    token = (await site.service.client.post("/v1/user-tokens/", json=body)).json()["token"]
+    for options in ({"color_scheme": "dark", "viewport": PHONE}, {"color_scheme": "light"}):
+        async with tab(site.browser, site.url, **options) as opened:
+            await opened.page.goto(f"{site.url}/user/#{token}", wait_until="commit")
+            await opened.sees("Bruno")
+            assert await opened.violations() == []
+            assert not await opened.overflows()
+            await opened.click("text=Correct, history >> nth=0", "text=How it came to be")
             assert await opened.violations() == []
             assert not await opened.overflows()
             assert opened.faults == []

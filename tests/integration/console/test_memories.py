@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import insert
 
+from api.console.pages import graph
 from pipeline.domain.scope import Scope
 from pipeline.ledger.tables import suggestions
 from tests.support.api_service import MAYA, Service
@@ -132,6 +135,34 @@ async def test_the_graph_is_shown_and_its_entities_changed(
     assert unsure.status_code == 400
     assert (await browser.send(f"{path}/delete", sure="1")).status_code == 303
     assert (await browser.get(path)).status_code == 404
+
+
+async def test_rows_of_a_large_graph_come_in_pages(
+    service: Service, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drawing of four relations, and pages of two rows."""
+    monkeypatch.setattr(graph, "DRAWN", 4)
+    monkeypatch.setattr(graph, "SHOWN", 2)
+    for name in ("Ann", "Ben", "Cem", "Dan", "Eva"):
+        await service.add(f"My friend {name} works at Siemens.")
+    whole = await service.client.get("/v1/graph/", params={"user_id": "maya"})
+    count = whole.json()["count"]
+    assert count > 4
+    rows: list[str] = []
+    query: dict[str, str] = {}
+    while True:
+        page = await browser.get("/console/graph", user_id="maya", **query)
+        shown = re.findall(r"(?s)<tr>\s*<td><a class=\"row\".*?</tr>", page.text)
+        assert len(shown) == min(2, count - len(rows))
+        drawing = re.search(r'id="graph-data">(.*?)</script>', page.text)
+        assert drawing
+        assert len(json.loads(drawing[1])["links"]) == min(4, count - len(rows) // 4 * 4)
+        rows += shown
+        older = re.search(r'rel="next" href="[^"]*page=(\d+)', page.text)
+        if older is None:
+            break
+        query = {"page": older[1]}
+    assert len(rows) == len(set(rows)) == count
 
 
 async def test_an_empty_graph_asks_for_an_id(browser: Browser) -> None:
