@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from pipeline.domain.cosine_scale import FAR
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import FactMemory, GraphChanges, GraphStatus
@@ -43,12 +44,14 @@ class Retrieved:
 
     `vectors`: one per fact, packed. `known`: the memory that holds exactly the fact's text.
     `settled`: the decisions that need no model; None in outputs of releases that saved none.
+    `far`: the cosine below which a text without a common word or slot is about another matter.
     """
 
     vectors: tuple[str, ...]
     known: tuple[UUID | None, ...]
     neighbours: tuple[Neighbour, ...] = ()
     settled: tuple[Decision, ...] | None = None
+    far: float = FAR
 
 
 @dataclass(frozen=True, slots=True)

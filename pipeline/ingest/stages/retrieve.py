@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pipeline.cpu_thread import beside_loop
 from pipeline.domain.candidates import Compared, chosen, ranked, slots_beside
+from pipeline.domain.cosine_scale import FAR_UNKNOWN, far_below
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Fact, MemoryType, Neighbour
 from pipeline.domain.lanes import Batch
@@ -47,9 +48,10 @@ async def retrieve(
     vectors = await embedder.embed([_without_speaker(batch, fact) for fact in facts])
     around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
+    far = FAR_UNKNOWN
     compared = _compared(batch, extracted)
     if compared and not around.empty:
-        hits = await _candidates(
+        hits, far = await _candidates(
             batch.scope,
             [facts[i] for i in compared],
             [vectors[i] for i in compared],
@@ -63,6 +65,7 @@ async def retrieve(
         vectors=tuple(pack(vector) for vector in vectors),
         known=tuple(around.known.get(text_hash(text)) for text in texts),
         neighbours=neighbours,
+        far=far,
     )
     pairs = len(facts) * (len(facts) + len(neighbours))
     small = pairs <= INLINE_PAIRS and sum(map(len, texts)) <= terms.MOST_AT_ONCE
@@ -97,13 +100,14 @@ async def _candidates(
     memories: Memories,
     *,
     limit: int,
-) -> Mapping[UUID, float]:
-    """Return the candidates of all facts, each with its best cosine.
+) -> tuple[Mapping[UUID, float], float]:
+    """Return the candidates of all facts, each with its best cosine, and the floor of cosines.
 
     A small scope is compared whole from the ledger; of a large one, the memories that the index
     finds, and those with a common word or slot.
     """
     rows = await memories.comparable(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
+    far = far_below([vector for _, vector in rows if vector is not None])
     number = len(rows)
     if number > MOST_EXACT:
         reach = INDEX_REACH * limit
@@ -124,7 +128,7 @@ async def _candidates(
         keys = chosen(ranked(new, [memory for memory, _ in rows], rows=number), limit=limit)
         return {key: max(near.get(key, 0.0) for near in cosines) for key in keys}
 
-    return await beside_loop(best, inline=len(facts) * len(rows) <= INLINE_PAIRS)
+    return await beside_loop(best, inline=len(facts) * len(rows) <= INLINE_PAIRS), far
 
 
 async def _current(

@@ -4,7 +4,7 @@
     text that is stored, or occurs earlier in the same batch    NOOP
     the same statement in another spelling                      NOOP
     an assistant's repetition of a memory, or of the batch      NOOP
-    nothing near: no common slot, name or word, low cosine      ADD
+    nothing near: no common slot, name or word, low cosine      ADD (low: see cosine_scale.py)
 
 Nothing is merged or changed by similarity alone. Retrieve saves these decisions with its output;
 later stages read them.
@@ -36,9 +36,6 @@ ECHO_OF_TURN = "The assistant repeats what was said earlier in the same batch."
 REPEATED_IN_BATCH = "Exactly this was said earlier in the same batch."
 APPENDED = "Added without a comparison (mode append)."
 NOTHING_SIMILAR = "Nothing similar is stored."
-# Cosine below which two texts without a common word or slot are about different matters.
-# Source: one of the 212 targets of tests/eval/candidates.py is below it; it shares a word or slot.
-FAR = 0.25
 
 
 def settle(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> Retrieved:
@@ -56,7 +53,8 @@ def settle(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> Retrieve
         decided |= {
             i: Decision(i, Outcome.ADD, NOTHING_SIMILAR, facts[i].text)
             for i in left
-            if i not in near and not any(_near(facts[i], n) for n in retrieved.neighbours)
+            if i not in near
+            and not any(_near(facts[i], n, retrieved.far) for n in retrieved.neighbours)
         }
     return replace(retrieved, settled=tuple(decided[i] for i in sorted(decided)))
 
@@ -118,8 +116,8 @@ def _same(fact: Fact, neighbours: Sequence[Neighbour]) -> UUID | None:
     return next((n.memory_id for n in neighbours if same_statement(fact.text, n.text)), None)
 
 
-def _near(fact: Fact, neighbour: Neighbour) -> bool:
-    if neighbour.similarity >= FAR:
+def _near(fact: Fact, neighbour: Neighbour, far: float) -> bool:
+    if neighbour.similarity >= far:
         return True
     return _related(fact.text, fact.slot, neighbour.text, neighbour.slot)
 
@@ -143,6 +141,6 @@ def _near_each_other(facts: Sequence[Fact], left: Sequence[int], retrieved: Retr
         if first.source.event == second.source.event:  # a turn does not contradict itself
             continue
         cosine = float(unpack(retrieved.vectors[place]) @ unpack(retrieved.vectors[other]))
-        if cosine >= FAR or _related(first.text, first.slot, second.text, second.slot):
+        if cosine >= retrieved.far or _related(first.text, first.slot, second.text, second.slot):
             near |= {place, other}
     return near

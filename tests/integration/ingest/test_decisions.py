@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
+from zlib import crc32
 
+import numpy as np
 import pytest
 
+from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.usage import Answer
+from pipeline.domain.vectors import Vector
 from pipeline.erasure.store import OwnerKey
 from pipeline.events.service import undo
 from pipeline.ingest.accept import accept
 from pipeline.ports import ExtractionRequest
+from pipeline.vector_index.index import VectorIndex
 from tests.support.api_service import Service, serving
 from tests.support.engine import Engine
 
@@ -142,3 +147,38 @@ async def test_a_superseded_statement_is_history_and_can_be_undone(engine: Engin
         index=services.index,
     )
     assert await engine.texts() == ["Maya lives in Porto"]
+
+
+class LowScale(HashEmbedder):
+    """Embedder whose cosines are a third of the usual: texts without a common word are at 0.12."""
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        shared = np.full(512, (0.12 / 512) ** 0.5, np.float32)
+        return [shared + 0.88**0.5 * _direction(text) for text in texts]
+
+
+def _direction(text: str) -> Vector:
+    """A random unit vector, the same for the same text."""
+    vector = np.random.default_rng(crc32(text.encode())).normal(size=512).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+@pytest.mark.parametrize("others", [0, 8])
+async def test_an_embedder_with_low_cosines_hides_no_memory(engine: Engine, others: int) -> None:
+    shown: list[str] = []
+
+    class Deciding(Careless):
+        async def decide(
+            self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+        ) -> Answer[tuple[Decision, ...]]:
+            shown.extend(neighbour.text for neighbour in neighbours)
+            return Answer((Decision(0, Outcome.ADD, "New.", facts[0].text),))
+
+    embedder = LowScale()
+    index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, embedder, buckets=4)
+    engine.services = replace(engine.services, model=Deciding(), embedder=embedder, index=index)
+    for text in ("User lives in Berlin", *(f"Zoo{n} eats{n} leaf{n}" for n in range(others))):
+        await add(engine, text, THEN)
+    shown.clear()
+    await add(engine, "User moved to Tokyo", LATER)
+    assert "User lives in Berlin" in shown
