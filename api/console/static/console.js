@@ -101,7 +101,7 @@ for (const slider of document.querySelectorAll("[data-slider]")) {
 
 // The graph: a click opens an entity, or the event that a relation comes from.
 function drawGraph(box) {
-  const data = JSON.parse(document.getElementById("graph-data").textContent);
+  const data = JSON.parse(box.dataset.graph);
   const range = document.getElementById("validity");
   const label = document.getElementById("valid");
   const times = data.links.flatMap((link) => [link.from, link.to]).filter((at) => at !== null);

@@ -142,9 +142,9 @@ async def test_budgets_and_the_schedule_are_set_and_removed(browser: Browser) ->
     assert (await browser.send("/console/inbox/schedule", **hours)).status_code == 303
     assert "runs by itself" in await browser.shown("/console/inbox", kind="curator")
     assert (await browser.send("/console/inbox/schedule", every_hours="12")).status_code == 303
-    page = await browser.get("/console/inbox?kind=curator")
-    assert re.search(r'name="every_hours"[^>]* value="12(\.0)?"', page.text), page.text
-    assert re.search(r'name="idle_minutes"[^>]* value="60(\.0)?"', page.text), page.text
+    inbox = await browser.get("/console/inbox?kind=curator")
+    assert re.search(r'name="every_hours"[^>]* value="12(\.0)?"', inbox.text), inbox.text
+    assert re.search(r'name="idle_minutes"[^>]* value="60(\.0)?"', inbox.text), inbox.text
     assert (await browser.send("/console/inbox/schedule")).status_code == 303
     assert "only on request" in await browser.shown("/console/inbox", kind="curator")
 
