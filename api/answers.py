@@ -66,6 +66,7 @@ def page(row: str, **more: Schema) -> Schema:
 
 IDS = dict.fromkeys(("user_id", "agent_id", "app_id", "run_id"), maybe(TEXT))
 DATES = {"created_at": TIME, "updated_at": TIME}
+JOB_STATUS = one_of("pending", "running", "succeeded", "failed")
 STATUS = one_of("PENDING", "RUNNING", "SUCCEEDED", "FAILED")
 PAID = {
     "calls": WHOLE, "prompt_tokens": WHOLE, "completion_tokens": WHOLE, "cost_usd": maybe(NUMBER),
@@ -170,7 +171,7 @@ COMPONENTS: Mapping[str, Schema] = {
             data=fields(memory=maybe(TEXT)), old_memory=maybe(TEXT), reason=maybe(TEXT),
             message=maybe(WHOLE),
         ),
-        suggestion_id=ID, conflict_id=ID,
+        suggestion_id=ID, conflict_id=ID, profile_fields=many(TEXT),
     ),
     "Suggestion": fields(
         id=ID, kind=one_of("UPDATE", "DELETE", "COMBINE", "RESOLVE"),
@@ -290,6 +291,30 @@ COMPONENTS: Mapping[str, Schema] = {
         erasure_event_id=ID, created_at=TIME,
     ),
     "Erasing": fields(message=TEXT, event_id=ID, status=STATUS),
+    "Profile": fields(
+        profile=OBJECT,
+        status=one_of("succeeded", "pending", "failed", "not_enabled", "insufficient_data"),
+        entity_type=one_of("user"), entity_id=TEXT, updated_at=maybe(TIME), generation_count=WHOLE,
+        stale=FLAG, event_id=maybe(ID), error=maybe(TEXT),
+        fields=many(fields(name=TEXT, memory_ids=many(ID), stored_at=TIME)),
+    ),
+    "ProfileSettings": fields(
+        enabled=FLAG, capabilities=OBJECT,
+        entities=fields(user=fields(schema=maybe(OBJECT), custom_instructions=maybe(TEXT))),
+    ),
+    "ProfileJobStarted": some(
+        fields(
+            job_id=ID, status=JOB_STATUS, status_url=TEXT, operation=one_of("trigger", "sample"),
+            entity_type=one_of("user"), entity_count_reserved=WHOLE, event_id=maybe(ID),
+            replayed=FLAG,
+        ),
+        sampled=WHOLE, entity_ids=many(TEXT),
+    ),
+    "ProfileJob": fields(
+        id=ID, operation=one_of("trigger", "sample"), entity_type=one_of("user"),
+        status=JOB_STATUS, total=WHOLE, enumeration_complete=FLAG, completed=WHOLE,
+        succeeded=WHOLE, failed=WHOLE, skipped=WHOLE, event_ids=many(ID),
+    ),
     "ErasureReceipt": fields(
         event_id=ID, entity_type=TEXT, status=STATUS, erased=OBJECT, created_at=TIME,
         completed_at=maybe(TIME),
@@ -462,6 +487,11 @@ ANSWERS: Mapping[str, Schema] = {
     "POST /v1/exports/": ref("Exported"),
     "POST /v1/exports/get/": OBJECT,
     "POST /v1/summary/": either(fields(summary=maybe(TEXT)), ref("NotReady")),
+    "GET /v2/entities/user/{entity_id}/profile/": ref("Profile"),
+    "POST /v2/profiles/jobs/": ref("ProfileJobStarted"),
+    "GET /v2/profiles/jobs/{job_id}/": fields(job=ref("ProfileJob")),
+    "GET /v2/profiles/settings/": ref("ProfileSettings"),
+    "POST /v2/profiles/settings/": ref("ProfileSettings"),
     "POST /v1/erasures/": ref("Erasing"),
     "GET /v1/erasures/{event_id}/": ref("ErasureReceipt"),
     "GET " + EVENT: ref("Event"),

@@ -72,7 +72,11 @@ class MemoryModel(Protocol):
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
-        """An object of the question's shape, filled from the memories (oldest first)."""
+        """An object of the question's shape, filled from the memories (oldest first).
+
+        For a profile each property is an object: its `value`, and in `memories` the numbers of the
+        memories that state it, from 1.
+        """
         ...
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:

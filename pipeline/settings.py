@@ -289,6 +289,12 @@ class Settings(BaseSettings):
     curator_tokens: Annotated[int, Field(ge=1_000)] = 200_000
     """Maximum number of tokens of one run of the curator. The step that reaches it is the last."""
 
+    # ── Profiles ──
+    profile_pause_s: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds from the first change of a user's memories to the event that generates the profile
+    again; the changes between are read together.
+    """
+
     # ── Retention ──
     idempotency_hours: Annotated[float, Field(gt=0)] = 24.0
     """Lifetime of an idempotency key, in hours."""

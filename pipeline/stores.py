@@ -39,6 +39,7 @@ from pipeline.memories.vectors import MemoryVectors
 from pipeline.models.circuits import Circuits
 from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.recordings import Recordings
+from pipeline.profiles.store import Profiles
 from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
 from pipeline.replays.switch import Switch
@@ -122,6 +123,7 @@ class Ledger:
     decisions: Decisions
     curator: CuratorRuns
     summaries: Summaries
+    profiles: Profiles
     conflicts: Conflicts
     shadows: Shadows
     switch: Switch
@@ -205,6 +207,7 @@ class Ledger:
             decisions=Decisions(engine),
             curator=CuratorRuns(engine),
             summaries=Summaries(engine),
+            profiles=Profiles(engine),
             conflicts=Conflicts(engine),
             undo=Undo(long),
             shadows=shadows,

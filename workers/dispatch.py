@@ -16,6 +16,7 @@ from kombu.exceptions import OperationalError
 from pipeline import telemetry
 from pipeline.curator.store import RunHint
 from pipeline.domain.lanes import Wake
+from pipeline.domain.tenants import ProjectId
 from pipeline.settings import Settings
 from workers.app import CURATE, SUMMARIZE, make_app, task_name
 from workers.queues import QUEUES, queue_of
@@ -143,6 +144,17 @@ class BackgroundDispatcher:
         pause_s = FIRST_PAUSE_S
         while not self._dispatcher.publish(*hint) and not self._closed.wait(pause_s):
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+
+class QuietHints:
+    """Dispatcher of the sweeper's own events: into the queue of projects that are not busy."""
+
+    def __init__(self, publisher: BackgroundDispatcher) -> None:
+        self._publisher = publisher
+
+    def kick(self, wake: Wake, project_id: ProjectId) -> None:
+        """Publish the hint; see ports.Dispatcher."""
+        self._publisher.kick(wake, QUEUES[0])
 
 
 def background_dispatcher(settings: Settings) -> BackgroundDispatcher:

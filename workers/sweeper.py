@@ -32,7 +32,7 @@ from pipeline.summaries.store import DueSummary
 from pipeline.watchdog import Watchdog
 from workers import sweeper_jobs
 from workers.app import make_app
-from workers.dispatch import CeleryDispatcher
+from workers.dispatch import BackgroundDispatcher, CeleryDispatcher, QuietHints
 from workers.queues import queue_of
 
 log = structlog.get_logger()
@@ -212,6 +212,7 @@ class Sweeper:
         """Delete the rows whose retention time is over."""
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
         answers = await self._retention.forget_answers()
+        jobs = await self._retention.forget_profile_jobs()
         runs = await self._retention.forget_private_runs()
         audit, samples = (
             await self._retention.forget_audit(),
@@ -219,7 +220,7 @@ class Sweeper:
         )
         usage = await self._retention.forget_usage()
         counts = {"keys": keys, "outputs": outputs, "answers": answers, "runs": runs}
-        counts |= {"audit": audit, "samples": samples, "usage": usage}
+        counts |= {"jobs": jobs, "audit": audit, "samples": samples, "usage": usage}
         if any(counts.values()):
             log.info("retention_over", **counts)
 
@@ -263,9 +264,11 @@ async def run(ready_file: Path | None) -> None:
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="sweeper")
     stores = bootstrap.stores(configured)
+    dispatcher = CeleryDispatcher(make_app(configured))
+    background = BackgroundDispatcher(dispatcher)
     sweeper = Sweeper(
         stores.ledger,
-        CeleryDispatcher(make_app(configured)),
+        dispatcher,
         bootstrap.build_retention(configured, stores.ledger),
         stores.vectors.ping,
         RunLimits(configured.curator_suggestions, configured.curator_tokens),
@@ -277,9 +280,10 @@ async def run(ready_file: Path | None) -> None:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
     watchdog = watchdog_of(sweeper, stuck_s=configured.stuck_s)
     watchdog.start()
-    async with sweeper_jobs.under_way(configured, stores):
+    async with sweeper_jobs.under_way(configured, stores, QuietHints(background)):
         await sweep_until(stopped, sweeper, every_s=configured.sweep_s)
     watchdog.close()
+    await asyncio.to_thread(background.close)
     await stores.close()
 
 

@@ -13,7 +13,9 @@ from pipeline import bootstrap, telemetry
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import StageError
 from pipeline.erasure import service as erasure
+from pipeline.ingest import profiles
 from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.ports import Dispatcher
 from pipeline.settings import Settings
 from pipeline.watchdog import end_with
 
@@ -26,16 +28,31 @@ Chore = Callable[[], Awaitable[object]]
 STALE_FOR_S, TURNS_STALE_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
 HEAL_EVERY_S = 60.0
+# Maximum number of generations that one run accepts.
+PROFILES_AT_ONCE = 100
 # Time limits of one run, far longer than it takes. An erasure continues where it was stopped.
 CHORE_S, LONG_CHORE_S = 300.0, 1_800.0
 
 
 @asynccontextmanager
-async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
+async def under_way(
+    settings: Settings, stores: Stores, dispatcher: Dispatcher
+) -> AsyncIterator[None]:
     """Run every job again and again until the block ends; they may be stopped at any point."""
     courier, sender = bootstrap.build_courier(settings, stores.ledger.webhooks)
+
+    async def refresh() -> None:
+        """Accept the generations of profiles that are due."""
+        await profiles.refresh(
+            pause_s=settings.profile_pause_s,
+            most=PROFILES_AT_ONCE,
+            ledger=stores.ledger,
+            dispatcher=dispatcher,
+        )
+
     courses = [
         *_erasures(stores),
+        (refresh, CHORE_S),
         *_repairs(stores),
         (courier.deliver, CHORE_S),
         (stores.ledger.seals.seal, CHORE_S),

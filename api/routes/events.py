@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
 from api.auth.tenant import Caller, Granted
-from api.dependencies import Given
+from api.dependencies import Api, Given
 from api.examples import answers
 from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
@@ -18,11 +18,14 @@ from api.http.sse import UNBUFFERED, live
 from api.http.strict_json import StrictJson
 from api.schemas import LONGEST_WAIT_S, ReplayManyRequest, ReplayRequest, UndoRequest
 from api.views import events as event_views
+from api.views import profiles as profile_views
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
 from pipeline.domain.graph import GraphStatus
 from pipeline.events import service as use_cases
+from pipeline.events.store import EventView
+from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
 
@@ -45,7 +48,20 @@ async def get(
     view = await api.stores.ledger.events.get(project.id, identity)
     if wait and view.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
         view = await api.stores.ledger.events.get(project.id, identity)
-    return event_views.event(view)
+    return await receipt_of(view, api, project)
+
+
+async def receipt_of(view: EventView, api: Api, project: Project) -> dict[str, Any]:
+    """An event, with the fields of the user's profile that it or its memories fill."""
+    ledger, shown = api.stores.ledger, event_views.event(view)
+    if view.event_type == EventType.PROFILE and view.status is Status.SUCCEEDED:
+        answer = await ledger.answers.of(project.id, view.id)
+        return shown | {"profile_fields": profile_views.receipt(answer)}
+    memory_ids = [line.memory_id for line in view.receipt if line.memory_id]
+    if memory_ids and view.scope.user_id is not None:
+        filled = await ledger.profiles.filled_by(project.id, memory_ids)
+        event_views.add_filled(shown["results"], filled)
+    return shown
 
 
 @router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -125,6 +125,14 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
         **withheld,
         **({"conflict_id": str(line.conflict_id)} if line.conflict_id else {}),
     }
+
+
+def add_filled(lines: Sequence[dict[str, Any]], filled: Mapping[UUID, Sequence[str]]) -> None:
+    """Add to receipt lines the fields of the user's profile that their memories fill."""
+    names = {str(memory_id): list(fields) for memory_id, fields in filled.items()}
+    for line in lines:
+        if line["id"] in names:
+            line["profile_fields"] = names[line["id"]]
 
 
 def graph_line(line: GraphReceiptLine) -> dict[str, Any]:

@@ -119,11 +119,12 @@ class EventType(StrEnum):
     DRY_RUN = "DRY_RUN"
     RESOLUTION = "RESOLUTION"
     INCOGNITO = "INCOGNITO"
+    PROFILE = "PROFILE"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about the memories: an event of kind EXPORT or SUMMARY, which adds nothing.
+    """A question about the memories, which adds nothing: an EXPORT, a SUMMARY or a PROFILE.
 
     `filters` as the caller wrote them; `shape` is the JSON schema of the answer. `snapshot`: None
     for the current memories.

@@ -20,8 +20,8 @@ SAMPLES_FOR = timedelta(days=14)
 
 
 class Retention:
-    """Delete expired idempotency keys, answers of dry runs, stage outputs, ended private runs, the
-    audit log, daily costs of users, and the samples that the console shows.
+    """Delete expired idempotency keys and jobs of profiles, answers of dry runs, stage outputs,
+    ended private runs, the audit log, daily costs of users, and the samples that the console shows.
 
     `outputs_for` None: stage outputs and ended private runs are kept without a limit. `audit_for`
     None: the audit log is. `usage_for` None: the costs are.
@@ -48,6 +48,10 @@ class Retention:
     async def forget_keys(self) -> int:
         """Delete idempotency keys older than `keys_for`. Returns their number."""
         return await self._let_go(statement("forget_idempotency_keys"), self._keys_for)
+
+    async def forget_profile_jobs(self) -> int:
+        """Delete jobs of profiles older than `keys_for`. Returns their number."""
+        return await self._let_go(statement("forget_profile_jobs"), self._keys_for)
 
     async def forget_answers(self) -> int:
         """Delete answers of dry runs after their lifetime. Returns their number."""

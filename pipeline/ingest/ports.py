@@ -12,6 +12,7 @@ from pipeline.lanes.store import Lanes
 from pipeline.memories.store import Memories
 from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.recordings import Recordings
+from pipeline.profiles.store import Profiles
 from pipeline.versions.store import Versions
 
 
@@ -45,6 +46,10 @@ class IngestStores(Protocol):
     @property
     def memories(self) -> Memories:
         """Reads of memories."""
+
+    @property
+    def profiles(self) -> Profiles:
+        """Profiles of users."""
 
     @property
     def recordings(self) -> Recordings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pipeline.domain.events import AddOptions, StageName
+from pipeline.domain.events import AddOptions, EventType, StageName
 from pipeline.domain.lanes import Batch
 from pipeline.ingest.dry_run import without_effects
 from pipeline.ingest.modes import choose_mode, mode_of_started, require_budget
@@ -14,10 +14,12 @@ from pipeline.ingest.stages.answer import answer
 from pipeline.ingest.stages.apply import apply
 from pipeline.ingest.stages.consolidate import consolidate
 from pipeline.ingest.stages.extract import extract
+from pipeline.ingest.stages.profile import generate, store
 from pipeline.ingest.stages.relate import relate
 from pipeline.ingest.stages.retrieve import retrieve
 from pipeline.models.override import Chosen, choose
 from pipeline.models.rehearsed import RehearsedModel
+from pipeline.ports import MemoryModel
 
 # Stages of a few milliseconds: they run in the task of the stage before them, because a message
 # costs more CPU than they do.
@@ -25,9 +27,13 @@ ASK_NO_MODEL = (StageName.RETRIEVE, StageName.APPLY)
 
 
 class Step(StrEnum):
-    """Coroutine that a stage runs. An export or a summary runs ANSWER in the place of EXTRACT."""
+    """Coroutine that a stage runs. An export or a summary runs ANSWER in the place of EXTRACT; a
+    profile runs GENERATE, and STORE in the place of APPLY.
+    """
 
     ANSWER = "answer"
+    GENERATE = "generate"
+    STORE = "store"
     EXTRACT = "extract"
     RETRIEVE = "retrieve"
     CONSOLIDATE = "consolidate"
@@ -37,9 +43,11 @@ class Step(StrEnum):
 
 def step_of(stage: StageName, options: AddOptions) -> Step:
     """The step that a stage runs for events of these options."""
-    if stage is StageName.EXTRACT and options.question is not None:
+    if options.question is None:
+        return Step(stage)
+    if options.question.kind is not EventType.PROFILE:
         return Step.ANSWER
-    return Step(stage)
+    return Step.GENERATE if stage is StageName.EXTRACT else Step.STORE
 
 
 def follows_at_once(stage: StageName, options: AddOptions) -> bool:
@@ -63,11 +71,9 @@ async def _perform(stage: StageName, batch: Batch, services: Services) -> Finish
     model, embedder, memories = chosen.model, chosen.embedder, services.ledger.memories
     if batch.options.dry_run is not None or batch.answers_kept:
         model = RehearsedModel(model, batch, services.ledger.kept_answers)
-    match step_of(stage, batch.options):
-        case Step.ANSWER:
-            await require_budget(batch, services.ledger)
-            versions = services.ledger.versions
-            return await answer(batch, model=model, memories=memories, versions=versions)
+    match step := step_of(stage, batch.options):
+        case Step.ANSWER | Step.GENERATE | Step.STORE:
+            return await _answer(step, batch, model, services)
         case Step.EXTRACT:
             asks = batch.options.infer or batch.options.procedural
             mode = await choose_mode(batch, services.ledger) if asks else None
@@ -94,3 +100,15 @@ async def _perform(stage: StageName, batch: Batch, services: Services) -> Finish
             return await relate(
                 batch, model=model, embedder=embedder, graph=graph, memories=memories
             )
+
+
+async def _answer(step: Step, batch: Batch, model: MemoryModel, services: Services) -> Finished:
+    """Run the step of a question: only the first one asks the model."""
+    ledger = services.ledger
+    if step is Step.STORE:
+        return await store(batch)
+    await require_budget(batch, ledger)
+    if step is Step.GENERATE:
+        profiles = ledger.profiles
+        return await generate(batch, model=model, memories=ledger.memories, profiles=profiles)
+    return await answer(batch, model=model, memories=ledger.memories, versions=ledger.versions)

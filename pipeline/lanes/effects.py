@@ -127,6 +127,27 @@ class AnswerEffects:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileEffects:
+    """Fields of a user's profile: names, values and the ids of their memories.
+
+    `changes`: number of changes of the user's memories before they were read.
+    """
+
+    query: ClassVar[TextClause] = statement("finish_profile")
+    touched: ClassVar[Sequence[UUID]] = ()
+    characters: ClassVar[int] = 0
+
+    event_id: UUID
+    changes: int
+    fields: Sequence[Mapping[str, Any]]
+
+    def values(self) -> dict[str, Any]:
+        """Parameters of finish_profile."""
+        fields = _json([dict(field) for field in self.fields])
+        return {"event_id": self.event_id, "changes": self.changes, "fields": fields}
+
+
+@dataclass(frozen=True, slots=True)
 class GraphEffects:
     """Changes of the graph.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.domain.curation import CurationRequest, Proposal
-from pipeline.domain.events import Instructions, Question
+from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.summaries import SummaryUpdate
@@ -21,6 +21,7 @@ from pipeline.models.questions.decide import decide_prompt, settled
 from pipeline.models.questions.distil import distil_prompt
 from pipeline.models.questions.extract import extract_prompt
 from pipeline.models.questions.procedure import procedure_prompt
+from pipeline.models.questions.profile import profile_prompt
 from pipeline.models.questions.relate import relate_prompt
 from pipeline.models.questions.repair import ask
 from pipeline.models.questions.summarize import summary_prompt
@@ -60,7 +61,8 @@ class PromptedModel:
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
-        answer = await ask(self._llm, distil_prompt(question, memories))
+        prompt = profile_prompt if question.kind is EventType.PROFILE else distil_prompt
+        answer = await ask(self._llm, prompt(question, memories))
         return Answer(answer.value, answer.usage)
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:

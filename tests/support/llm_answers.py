@@ -19,7 +19,7 @@ from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.categories import BUILT_IN
 from pipeline.ports import ExtractionRequest, MemoryModel
 
-Kind = Literal["extract", "decide", "relate", "distil", "summary", "curate", "other"]
+Kind = Literal["extract", "decide", "relate", "distil", "profile", "summary", "curate", "other"]
 Sections = Mapping[str, Sequence[str]]
 
 # Longest summary, within the limit of the question.
@@ -46,6 +46,7 @@ class PromptAnswers:
             "decide": self._decisions,
             "relate": self._relations,
             "distil": self._object,
+            "profile": self._fields_of,
             "summary": self._summary,
             "curate": self._proposals,
         }
@@ -97,6 +98,13 @@ class PromptAnswers:
         question = Question(EventType.EXPORT, {}, shape)
         return (await self._memory.distil(question, _texts(part["Memories"]))).value
 
+    async def _fields_of(self, part: Sections) -> Any:
+        """The fields of a profile; the form wraps each property in its value and memories."""
+        form = json.loads(part["Profile"][0])
+        values = {name: row["properties"]["value"] for name, row in form["properties"].items()}
+        question = Question(EventType.PROFILE, {}, form | {"properties": values})
+        return (await self._memory.distil(question, _texts(part["Memories"]))).value
+
     async def _proposals(self, part: Sections) -> dict[str, Any]:
         """The first two memories of the first group say the same, in the words of both."""
         numbers = [int(n) for n in re.findall(r"\d+", next(iter(part["Groups"]), ""))[:2]]
@@ -116,16 +124,17 @@ class PromptAnswers:
 
 def kind_of(prompt: str) -> Kind:
     """Kind of a prompt, recognized by a section that only this kind has."""
-    if "\n## Messages\n" in prompt:
-        return "extract"
-    if "\n## New messages\n" in prompt:
-        return "summary"
-    if "\n## Form\n" in prompt:
-        return "distil"
-    if "\n## Groups\n" in prompt:
-        return "curate"
-    if "\n## Memories\n" in prompt:
-        return "decide"
+    sections: dict[str, Kind] = {
+        "Messages": "extract",
+        "New messages": "summary",
+        "Form": "distil",
+        "Profile": "profile",
+        "Groups": "curate",
+        "Memories": "decide",
+    }
+    for section, kind in sections.items():
+        if f"\n## {section}\n" in prompt:
+            return kind
     return "relate" if "## Current relations\n" in prompt else "other"
 
 

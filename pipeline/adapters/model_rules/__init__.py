@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 from pipeline.adapters.model_rules.curate import curate
 from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.adapters.model_rules.extract import extract_facts
-from pipeline.adapters.model_rules.fill import fill
+from pipeline.adapters.model_rules.fill import fill, fill_fields
 from pipeline.adapters.model_rules.procedure import procedure_log
 from pipeline.adapters.model_rules.relate import relate_facts
 from pipeline.domain.curation import CurationRequest, Proposal
-from pipeline.domain.events import Instructions, Question
+from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.summaries import SummaryUpdate
@@ -89,7 +89,8 @@ class RulesModel:
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
         """The object, filled by matching words. The question's instructions are ignored."""
-        return Answer(await self._run(False, lambda: fill(question, memories)), USAGE)
+        fill_in = fill_fields if question.kind is EventType.PROFILE else fill
+        return Answer(await self._run(False, lambda: fill_in(question, memories)), USAGE)
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
         """Proposals for repeats, newer values of a slot, and statements without content."""

@@ -63,3 +63,23 @@ def _scalar(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
         case _:
             words = [word for word in part.get("enum", ()) if word.casefold() in joined.casefold()]
             return next(iter(words), None) if "enum" in part else joined or None
+
+
+def fill_fields(question: Question, memories: Sequence[str]) -> dict[str, Any]:
+    """Every property of a profile: its value, and the numbers of its memories, from 1.
+
+    A text is that of the newest memory that matches; a list has all of them.
+    """
+    numbers = {text: number for number, text in enumerate(memories, start=1)}
+    fields = {}
+    for name, part in question.shape["properties"].items():
+        fitting = sorted(_fitting(name, part, memories), key=numbers.__getitem__)
+        several = part["type"] in ("array", "object")
+        texts = fitting if several else fitting[-1:]
+        value = _value(part, texts)
+        stated = value is not None
+        fields[name] = {
+            "value": value,
+            "memories": [numbers[text] for text in texts] if stated else [],
+        }
+    return fields

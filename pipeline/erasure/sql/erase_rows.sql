@@ -40,6 +40,20 @@ WITH theirs AS MATERIALIZED (
     DELETE FROM summaries WHERE lane_id = ANY (CAST(:lane_ids AS uuid[])) RETURNING 1
 ), gone_summary_states AS (
     DELETE FROM summary_states WHERE lane_id = ANY (CAST(:lane_ids AS uuid[])) RETURNING 1
+), gone_profiles AS (
+    DELETE FROM profiles
+    WHERE project_id = CAST(:project_id AS uuid) AND user_id = CAST(:owner_id AS text)
+      AND CAST(:kind AS text) = 'user'
+    RETURNING 1
+), gone_profile_fields AS (
+    -- Those of the user, and values of any user that one of the memories states.
+    DELETE FROM profile_fields WHERE id = ANY (ARRAY(
+        SELECT id FROM profile_fields
+        WHERE project_id = CAST(:project_id AS uuid) AND user_id = CAST(:owner_id AS text)
+          AND CAST(:kind AS text) = 'user'
+        UNION ALL
+        SELECT id FROM profile_fields WHERE memory_ids && CAST(:memory_ids AS uuid[])))
+    RETURNING 1
 ), gone_kept_answers AS (
     DELETE FROM kept_answers WHERE lane_id = ANY (CAST(:lane_ids AS uuid[])) RETURNING 1
 ), gone_past_states AS (
@@ -181,6 +195,8 @@ WITH theirs AS MATERIALIZED (
         'suggestions', (SELECT count(*) FROM gone_suggestions),
         'summaries', (SELECT count(*) FROM gone_summaries),
         'summary_states', (SELECT count(*) FROM gone_summary_states),
+        'profiles', (SELECT count(*) FROM gone_profiles),
+        'profile_fields', (SELECT count(*) FROM gone_profile_fields),
         'kept_answers', (SELECT count(*) FROM gone_kept_answers),
         'past_states', (SELECT count(*) FROM gone_past_states),
         'history', (SELECT count(*) FROM gone_history),

@@ -6,6 +6,8 @@
     projects ─< idempotency_keys                   keys that clients send to repeat an add safely
     projects ─< shadows                            replays of a scope, each a project of its own
     projects ─< private_runs                       sessions that are temporary or incognito
+    projects ─< profiles ─< profile_fields         fields of users, filled from memories
+    projects ─< profile_jobs                       requests to generate profiles
     projects ─< owners                             names and metadata of users, agents, apps, runs
     projects ─< lanes ─< events ─< messages        the turns, in order (lane, seq, ordinal)
                   │         │         └─── turn_vectors   vectors of turns for searches
@@ -66,6 +68,7 @@ from pipeline.ledger.tables.memories import (
     past_states,
 )
 from pipeline.ledger.tables.private_runs import private_runs
+from pipeline.ledger.tables.profiles import profile_fields, profile_jobs, profiles
 from pipeline.ledger.tables.replays import shadows
 from pipeline.ledger.tables.seals import (
     seal_buckets,
@@ -127,6 +130,9 @@ __all__ = [
     "owners",
     "past_states",
     "private_runs",
+    "profile_fields",
+    "profile_jobs",
+    "profiles",
     "projects",
     "queue_samples",
     "rebuilt",

@@ -60,6 +60,8 @@ projects = Table(
     Column("graph_types", JSONB(none_as_null=True)),
     # Attributes by name, each `one` or `several`: values that a subject has of it at a time.
     Column("custom_attributes", JSONB(none_as_null=True)),
+    # {"enabled", "schema", "custom_instructions"} of the profiles of users; NULL: there are none.
+    Column("profile_settings", JSONB(none_as_null=True)),
     # Graph of the adds that do not say; NULL: that of the server.
     Column("enable_graph", Boolean),
     # Start of its deletion: adds are refused until it ends, for ten minutes at most.

@@ -166,16 +166,64 @@ const checks = {
   },
 };
 
-for (const [name, work] of Object.entries({
-  getProfile: () => client.getProfile("maya"),
-  generateProfile: () => client.generateProfile("maya"),
-  getProfileSettings: () => client.getProfileSettings(),
-  updateProfileSettings: () => client.updateProfileSettings({ enabled: true }),
-  sampleProfiles: () => client.sampleProfiles({ limit: 1 }),
-  getProfileJob: () => client.getProfileJob("job"),
-})) {
-  checks[name] = async () => assert.match(await refused(work), /\/v1\/exports\//);
+const profileSchema = {
+  type: "object",
+  properties: { homeTown: { type: "string", description: "the city where they live" } },
+};
+
+async function withProfiles() {
+  await client.updateProfileSettings({ enabled: true, schema: profileSchema });
+  const user = newUser();
+  await stored("I live in Bern.", user);
+  return user;
 }
+
+async function finished(started) {
+  const { job } = await client.getProfileJob(started.jobId);
+  for (const eventId of job.eventIds) await ended(eventId);
+  return (await client.getProfileJob(started.statusUrl)).job;
+}
+
+Object.assign(checks, {
+  async getProfileSettings() {
+    const settings = await client.getProfileSettings();
+    assert.ok("enabled" in settings && "capabilities" in settings && "schema" in settings.entities.user);
+  },
+  async updateProfileSettings() {
+    const kept = await client.updateProfileSettings({ enabled: true, schema: profileSchema });
+    assert.deepEqual(kept.entities.user.schema, profileSchema);
+    const wrong = { type: "object", properties: { home: { type: "string" } } };
+    assert.match(await refused(() => client.updateProfileSettings({ schema: wrong })), /description/);
+  },
+  async generateProfile() {
+    const entityId = await withProfiles();
+    const started = await client.generateProfile({ entityId, idempotencyKey: entityId });
+    assert.deepEqual([started.operation, started.entityCountReserved], ["trigger", 1]);
+    const again = await client.generateProfile({ entityId, idempotencyKey: entityId });
+    assert.deepEqual([again.jobId, again.replayed], [started.jobId, true]);
+    await ended(started.eventId);
+  },
+  async getProfile() {
+    const entityId = await withProfiles();
+    await finished(await client.generateProfile({ entityId }));
+    const { profile, status, generationCount } = await client.getProfile({ entityId });
+    assert.equal(status, "succeeded");
+    assert.match(profile.homeTown, /Bern/);
+    assert.ok(generationCount >= 1);
+    assert.match(await refused(() => client.getProfile({ entityId: newUser() })), /No such user/);
+  },
+  async sampleProfiles() {
+    await withProfiles();
+    const started = await client.sampleProfiles({ limit: 2 });
+    assert.equal(started.entityIds.length, started.sampled);
+    assert.equal((await finished(started)).status, "succeeded");
+  },
+  async getProfileJob() {
+    const entityId = await withProfiles();
+    const job = await finished(await client.generateProfile({ entityId }));
+    assert.deepEqual([job.total, job.completed, job.succeeded, job.enumerationComplete], [1, 1, 1, true]);
+  },
+});
 
 const webhook = () =>
   client.createWebhook({

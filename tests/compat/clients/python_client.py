@@ -15,7 +15,6 @@ import sys
 import traceback
 import uuid
 from collections.abc import Awaitable, Callable
-from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -388,23 +387,93 @@ async def chat(client: CompatClient) -> None:
     assert "NotImplementedError" in await client.refused("chat")
 
 
-# ── profiles, which are refused ──────────────────────────────────────────────────────────────────
+# ── profiles ─────────────────────────────────────────────────────────────────────────────────────
+
+PROFILE_SCHEMA = {
+    "type": "object",
+    "properties": {"homeTown": {"type": "string", "description": "the city where they live"}},
+}
 
 
-async def refers_to_exports(name: str, *args: Any) -> None:
-    *given, client = args
-    assert "/v1/exports/" in await client.refused(name, *given)
+async def with_profiles(client: CompatClient) -> str:
+    """Enable profiles; return a user with one memory."""
+    await client.call("update_profile_settings", enabled=True, schema=PROFILE_SCHEMA)
+    user = new_user()
+    await client.stored("I live in Bern.", user)
+    return user
 
 
-for _name, _args in {
-    "get_profile": ("maya",),
-    "generate_profile": ("maya",),
-    "get_profile_settings": (),
-    "update_profile_settings": (True,),
-    "sample_profiles": (),
-    "get_profile_job": ("job",),
-}.items():
-    check(_name)(partial(refers_to_exports, _name, *_args))
+async def finished(client: CompatClient, started: dict[str, Any]) -> dict[str, Any]:
+    """The job, once its events have ended."""
+    job = (await client.call("get_profile_job", started["job_id"]))["job"]
+    for event_id in job["event_ids"]:
+        client.ended(event_id)
+    return dict((await client.call("get_profile_job", started["status_url"]))["job"])
+
+
+@check("get_profile_settings")
+async def get_profile_settings(client: CompatClient) -> None:
+    settings = await client.call("get_profile_settings")
+    assert {"enabled", "capabilities", "entities"} <= settings.keys(), settings
+    assert {"schema", "custom_instructions"} <= settings["entities"]["user"].keys(), settings
+
+
+@check("update_profile_settings")
+async def update_profile_settings(client: CompatClient) -> None:
+    stored = await client.call("update_profile_settings", enabled=True, schema=PROFILE_SCHEMA)
+    assert stored["entities"]["user"]["schema"] == PROFILE_SCHEMA, stored
+    stored = await client.call("update_profile_settings", custom_instructions="Short.")
+    assert stored["entities"]["user"]["schema"] == PROFILE_SCHEMA, stored
+    assert stored == await client.call("get_profile_settings")
+    await client.call("update_profile_settings", custom_instructions=None)
+    wrong = {"type": "object", "properties": {"home": {"type": "string"}}}
+    refused = await client.refused("update_profile_settings", schema=wrong)
+    assert "ValidationError" in refused, refused
+    assert "description" in refused, refused
+
+
+@check("generate_profile")
+async def generate_profile(client: CompatClient) -> None:
+    user = await with_profiles(client)
+    started = await client.call("generate_profile", user, idempotency_key=user)
+    assert (started["operation"], started["entity_count_reserved"]) == ("trigger", 1), started
+    again = await client.call("generate_profile", user, idempotency_key=user)
+    assert (again["job_id"], again["replayed"]) == (started["job_id"], True), again
+    client.ended(started["event_id"])
+    unknown = await client.refused("generate_profile", new_user())
+    assert reports(unknown, 404, "No such user"), unknown
+
+
+@check("get_profile")
+async def get_profile(client: CompatClient) -> None:
+    user = await with_profiles(client)
+    await finished(client, await client.call("generate_profile", user))
+    profile = await client.call("get_profile", user)
+    assert (profile["status"], profile["entity_id"]) == ("succeeded", user), profile
+    assert "Bern" in profile["profile"]["homeTown"], profile
+    assert profile["generation_count"] >= 1, profile
+    assert profile["updated_at"], profile
+    unknown = await client.refused("get_profile", new_user())
+    assert reports(unknown, 404, "No such user"), unknown
+
+
+@check("sample_profiles")
+async def sample_profiles(client: CompatClient) -> None:
+    await with_profiles(client)
+    started = await client.call("sample_profiles", limit=2)
+    assert len(started["entity_ids"]) == started["sampled"] <= 2, started
+    job = await finished(client, started)
+    assert (job["operation"], job["status"]) == ("sample", "succeeded"), job
+
+
+@check("get_profile_job")
+async def get_profile_job(client: CompatClient) -> None:
+    user = await with_profiles(client)
+    job = await finished(client, await client.call("generate_profile", user))
+    assert (job["total"], job["completed"], job["succeeded"], job["failed"]) == (1, 1, 1, 0), job
+    assert job["enumeration_complete"], job
+    unknown = await client.refused("get_profile_job", UNKNOWN_ID)
+    assert reports(unknown, 404, "not found"), unknown
 
 
 # ── projects, members, webhooks ──────────────────────────────────────────────────────────────────

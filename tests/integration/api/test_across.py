@@ -156,11 +156,17 @@ CASES: dict[tuple[str, str], list[Case]] = {
         ("POST", f"/v1/{kind}s/"): [Case(WRITE, lambda _, kind=kind: {f"{kind}_id": "me"})]  # type: ignore[misc]
         for kind in ("user", "agent", "app", "run")
     },
-    ("GET", "/v2/entities/user/{entity_id:path}/profile/"): [Case(READ)],
-    ("POST", "/v2/profiles/jobs/"): [Case(WRITE)],
+    ("GET", "/v2/entities/user/{entity_id:path}/profile/"): [
+        Case(READ),
+        Case(READ, query=lambda _: {"as_of": "2100-01-01"}),
+    ],
+    ("POST", "/v2/profiles/jobs/"): [
+        Case(WRITE, lambda _: {"operation": "trigger", "entity_type": "user", "entity_id": "maya"}),
+        Case(WRITE, lambda _: {"operation": "sample", "entity_type": "user"}),
+    ],
     ("GET", "/v2/profiles/jobs/{job_id}/"): [Case(READ)],
     ("GET", "/v2/profiles/settings/"): [Case(READ)],
-    ("POST", "/v2/profiles/settings/"): [Case(WRITE)],
+    ("POST", "/v2/profiles/settings/"): [Case(ADMIN, lambda _: {"enabled": True})],
     ("POST", "/v1/exports/"): [
         Case(WRITE, lambda _: {"filters": MAYA, "schema": {"type": "object"}})
     ],

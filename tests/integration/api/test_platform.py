@@ -349,12 +349,6 @@ async def test_events_are_found_by_several_words_at_once(service: Service) -> No
     assert (wrong.status_code, "DELETE_USER" in error_of(wrong)) == (400, True)
 
 
-async def test_profiles_are_refused_with_what_to_use_instead(service: Service) -> None:
-    answer = await service.client.get("/v2/entities/user/maya/profile/")
-    assert (answer.status_code, "/v1/exports/" in error_of(answer)) == (501, True)
-    assert answer.json()["code"] == "NOT_IMPLEMENTED"
-
-
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────
 
 KEPT = [

@@ -48,7 +48,7 @@ ERASED = {
     "suggestions", "webhook_deliveries", "rebuilt", "curator_runs", "curator_steps", "summaries",
     "summary_states", "kept_answers", "conflicts", "conflict_members",
     "turn_vectors", "cleared_lanes", "usage_daily", "user_tokens",
-    "memory_reads", "saved_views", "private_runs", "answer_sources",
+    "memory_reads", "saved_views", "private_runs", "answer_sources", "profiles", "profile_fields",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
 WITHOUT_AN_OWNER = {
@@ -56,6 +56,7 @@ WITHOUT_AN_OWNER = {
     "webhooks", "vector_collections", "vector_indexes", "term_cuts", "seals", "seal_heads",
     "seal_buckets", "seal_projects", "seal_checkpoints", "seal_queue", "graph_mirrors",
     "graph_outbox", "console_sessions", "audit_entries", "queue_samples",
+    "profile_jobs",
 }  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events import service as event_service
+from pipeline.ingest import profiles
 from pipeline.ingest.accept import accept
 from pipeline.ledger.tables import suggestions
 from pipeline.memories import service as memory_service
@@ -139,6 +140,16 @@ async def export(late: Late) -> None:
     await engine.drain()
 
 
+async def profile(late: Late) -> None:
+    """Generate the profile of the erased user."""
+    engine, project_id = late.engine, late.scope.project_id
+    shape = {"properties": {"summary": {"type": "string", "description": "all"}}}
+    await engine.ledger.profiles.change(project_id, {"enabled": True, "schema": shape})
+    engine.with_model(late.model)
+    await profiles.trigger(project_id, OWNER.id, ledger=engine.ledger, dispatcher=engine.hints)
+    await engine.drain()
+
+
 async def summary(late: Late) -> None:
     ledger = late.engine.ledger
     [due] = await ledger.summaries.claim_due(limit=10, lease_s=300)
@@ -218,6 +229,7 @@ WRITERS: dict[str, tuple[str, Callable[[Late], Awaitable[None]]]] = {
     "an add, related": ("relate", add),
     "a dry run's kept answer": ("extract", dry_run),
     "an export over several users": ("distil", export),
+    "the profile of the user": ("distil", profile),
     "a summary": ("summarize", summary),
     "the curator's suggestions": ("curate", curate),
     "a person's edit": ("embed", edit),

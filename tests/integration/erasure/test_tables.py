@@ -32,6 +32,8 @@ from pipeline.ledger.tables import (
     metadata,
     owners,
     private_runs,
+    profile_fields,
+    profiles,
     saved_views,
     suggestions,
     summaries,
@@ -107,6 +109,11 @@ async def _plant(
         insert(memory_accesses).values(accesses=1, last_at=func.now(), **rated),
         insert(suggestions).values(id=uuid4(), reason="Zanzibar", **suggested, **own),
         insert(conflicts).values(id=uuid4(), slot="zanzibar", event_id=event_id, **own),
+        insert(profiles).values(project_id=scope.project_id, user_id=USER),
+        insert(profile_fields).values(
+            project_id=scope.project_id, user_id=USER, name="home", value="Zanzibar",
+            memory_ids=[memory_id], event_id=event_id,
+        ),
         insert(summaries).values(model="", prompt="", **version, **own),
         insert(kept_answers).values(digest=b"x", answer={"x": "Zanzibar"}, **later, **own),
         insert(memory_reads).values(

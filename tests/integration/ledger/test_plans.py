@@ -24,6 +24,7 @@ import pytest
 import pipeline
 from pipeline.curator.store import RunLimits
 from pipeline.domain.events import FailureCode
+from pipeline.ingest import profiles
 from pipeline.lanes.load import LoadView
 from pipeline.ledger.sql_files import PART
 from pipeline.ledger.statements import Compiled
@@ -209,6 +210,8 @@ async def jobs(server: Filled) -> None:
         "schedule": ledger.curator.schedule(RunLimits(10, 1_000), limit=20),
         "runs": ledger.curator.sweep(limit=20),
         "summaries": ledger.summaries.claim_due(limit=100, lease_s=300),
+        "profiles": profiles.refresh(pause_s=0.0, most=10, ledger=ledger, dispatcher=engine.hints),
+        "profile jobs": engine.retention.forget_profile_jobs(),
         "keys": engine.retention.forget_keys(),
         "answers": engine.retention.forget_answers(),
         "fold": ledger.books.fold(),

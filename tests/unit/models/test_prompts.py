@@ -12,17 +12,21 @@ from pipeline.domain.graph import StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models import prompts
 
-NAMES = ("extract", "decide", "relate", "distil", "summary")
+NAMES = ("extract", "decide", "relate", "distil", "profile", "summary")
 VALUES = {
     "extract": {"wishes": "", "categories": "", "summary": "", "context": "", "messages": ""},
     "decide": {"wishes": "", "memories": "", "facts": ""},
     "relate": {"entity_types": "", "relation_names": "", "relations": "", "facts": ""},
     "distil": {"wishes": "", "form": "", "memories": ""},
+    "profile": {"wishes": "", "form": "", "memories": ""},
     "summary": {"wishes": "", "summary": "", "messages": ""},
 }
 # Maximum size of an empty prompt, at 4 characters per token; a real tokenizer counts fewer tokens.
 # extract + decide + one message pair and twelve memories stay below 1,500 tokens.
-MOST_CHARS = {"extract": 2_780, "decide": 2_000, "relate": 1_800, "distil": 1_200, "summary": 1_300}
+MOST_CHARS = {
+    "extract": 2_780, "decide": 2_000, "relate": 1_800, "distil": 1_200, "profile": 1_300,
+    "summary": 1_300,
+}  # fmt: skip
 
 
 def said(
@@ -49,7 +53,7 @@ def test_a_value_that_looks_like_a_place_stays_text():
 
 def test_a_version_names_the_text():
     versions = {prompts.version(name) for name in (*NAMES, "repair")}
-    assert len(versions) == 6
+    assert len(versions) == 7
     assert all(len(version) == 12 for version in versions)
 
 

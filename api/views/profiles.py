@@ -1,0 +1,132 @@
+"""Responses about profiles of users."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.domain.events import Status
+from pipeline.domain.profiles import (
+    MOST_SAMPLED,
+    GenerationJob,
+    Profile,
+    ProfileField,
+    ProfileSettings,
+)
+from pipeline.models.json_schema import DEEPEST, MOST_FIELDS
+
+JOBS = "/v2/profiles/jobs/"
+
+
+def profile(row: Profile, user_id: str, settings: ProfileSettings) -> dict[str, Any]:
+    """A user's profile. `fields`: the memories behind each value.
+
+    `stale`: memories have changed since; the profile is generated again after a pause.
+    """
+    status = state(row, settings)
+    return {
+        "profile": {field.name: field.value for field in row.fields},
+        "status": status,
+        "entity_type": "user",
+        "entity_id": user_id,
+        "updated_at": row.updated_at,
+        "generation_count": row.generations,
+        "stale": row.stale,
+        "event_id": str(row.event_id) if row.event_id else None,
+        "error": row.failure if status == "failed" else None,
+        "fields": [field(value) for value in row.fields],
+    }
+
+
+def field(row: ProfileField) -> dict[str, Any]:
+    """The memories behind the value of a field, and since when it has this value."""
+    return {
+        "name": row.name,
+        "memory_ids": [str(memory_id) for memory_id in row.memory_ids],
+        "stored_at": row.stored_at,
+    }
+
+
+def state(row: Profile, settings: ProfileSettings) -> str:
+    """The status for clients: only with `succeeded` the profile has content."""
+    if not settings.ready:
+        return "not_enabled"
+    if row.fields:
+        return "succeeded"
+    if row.status in (Status.FAILED, Status.CANCELLED):
+        return "failed"
+    if row.status in (Status.PENDING, Status.RUNNING) or row.due:
+        return "pending"
+    return "insufficient_data"
+
+
+def settings(row: ProfileSettings) -> dict[str, Any]:
+    """The settings of a project."""
+    user = {"schema": row.schema, "custom_instructions": row.custom_instructions}
+    return {
+        "enabled": row.enabled,
+        "entities": {"user": user},
+        "capabilities": {
+            "entity_types": ["user"],
+            "max_properties": MOST_FIELDS,
+            "max_depth": DEEPEST,
+            "max_sample": MOST_SAMPLED,
+        },
+    }
+
+
+def started(row: GenerationJob, *, replayed: bool) -> dict[str, Any]:
+    """An accepted job. `event_id`: its event, if it has exactly one."""
+    number = len(row.event_ids)
+    body = {
+        "job_id": str(row.id),
+        "status": job_state(row),
+        "status_url": f"{JOBS}{row.id}/",
+        "operation": row.operation,
+        "entity_type": "user",
+        "entity_count_reserved": number,
+        "event_id": str(row.event_ids[0]) if number == 1 else None,
+        "replayed": replayed,
+    }
+    if row.operation != "sample":
+        return body
+    return body | {"sampled": number, "entity_ids": [user for user in row.users if user]}
+
+
+def job(row: GenerationJob) -> dict[str, Any]:
+    """A job with the numbers of its generations. `skipped`: cancelled or erased ones."""
+    ended = Counter(row.statuses)
+    succeeded, failed = ended[Status.SUCCEEDED], ended[Status.FAILED]
+    skipped = ended[Status.CANCELLED]
+    return {
+        "job": {
+            "id": str(row.id),
+            "operation": row.operation,
+            "entity_type": "user",
+            "status": job_state(row),
+            "total": len(row.event_ids),
+            "enumeration_complete": True,
+            "completed": succeeded + failed + skipped,
+            "succeeded": succeeded,
+            "failed": failed,
+            "skipped": skipped,
+            "event_ids": [str(event_id) for event_id in row.event_ids],
+        }
+    }
+
+
+def job_state(row: GenerationJob) -> str:
+    """The state of a job: `failed` if a generation failed, `succeeded` if none did."""
+    if any(status is Status.RUNNING for status in row.statuses):
+        return "running"
+    if any(status is Status.PENDING for status in row.statuses):
+        return "pending"
+    return "failed" if Status.FAILED in row.statuses else "succeeded"
+
+
+def receipt(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The receipt of a generation: the filled fields, and the memories behind each."""
+    return [
+        {"name": row["name"], "memory_ids": row["memory_ids"]} for row in answer.get("fields", ())
+    ]

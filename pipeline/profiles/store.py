@@ -1,0 +1,161 @@
+"""Store of profiles: settings, fields, due generations and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import cast, func, select, update
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.errors import NotFound
+from pipeline.domain.events import Status
+from pipeline.domain.profiles import GenerationJob, Profile, ProfileField, ProfileSettings
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.tables import lanes, profile_jobs, profiles, projects
+from pipeline.profiles.sql import statement
+
+NO_SUCH_JOB = "Profile job not found."
+
+
+@dataclass(frozen=True, slots=True)
+class DueProfile:
+    """A profile to generate. `changes`: number of changes at the time of the claim."""
+
+    id: UUID
+    project_id: ProjectId
+    user_id: str
+    changes: int
+    settings: ProfileSettings
+
+
+class Profiles:
+    """Store of profiles."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def settings(self, project_id: ProjectId) -> ProfileSettings:
+        """Settings of a project; disabled by default."""
+        query = select(projects.c.profile_settings).where(projects.c.id == project_id)
+        async with self._engine.connect() as connection:
+            return _settings(await connection.scalar(query))
+
+    async def change(self, project_id: ProjectId, values: Mapping[str, Any]) -> ProfileSettings:
+        """Change some settings of a project, and return all of them."""
+        before = func.coalesce(projects.c.profile_settings, cast({}, JSONB))
+        query = (
+            update(projects)
+            .where(projects.c.id == project_id)
+            .values(profile_settings=before.op("||")(cast(dict(values), JSONB)))
+            .returning(projects.c.profile_settings)
+        )
+        async with self._engine.connect() as connection:
+            return _settings(await connection.scalar(query))
+
+    async def known(self, project_id: ProjectId, user_id: str) -> bool:
+        """Tell if the project has turns or memories of a user."""
+        query = select(lanes.c.id).where(
+            lanes.c.project_id == project_id, lanes.c.user_id == user_id
+        )
+        async with self._engine.connect() as connection:
+            return await connection.scalar(query.limit(1)) is not None
+
+    async def changes(self, project_id: ProjectId, user_id: str) -> int:
+        """Number of changes of a user's memories so far. To be read before the memories."""
+        query = select(profiles.c.changes).where(
+            profiles.c.project_id == project_id, profiles.c.user_id == user_id
+        )
+        async with self._engine.connect() as connection:
+            return await connection.scalar(query) or 0
+
+    async def claim_due(self, *, pause_s: float) -> DueProfile | None:
+        """Take one profile whose first change is older than the pause, for as long as the pause."""
+        values = {"pause": timedelta(seconds=pause_s)}
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(statement("claim_due"), values)).one_or_none()
+        if row is None:
+            return None
+        settings = _settings(row.profile_settings)
+        return DueProfile(row.id, ProjectId(row.project_id), row.user_id, row.changes, settings)
+
+    async def accepted(
+        self, project_id: ProjectId, user_id: str, event_id: UUID, *, changes: int | None = None
+    ) -> None:
+        """Note the newest generation. `changes`: number of changes that it was accepted for."""
+        values = {"project_id": project_id, "user_id": user_id, "event_id": event_id}
+        async with self._engine.connect() as connection:
+            await connection.execute(statement("accepted"), {**values, "changes": changes})
+
+    async def get(
+        self, project_id: ProjectId, user_id: str, *, as_of: datetime | None = None
+    ) -> Profile:
+        """A user's profile; an empty one if there is none. `as_of`: its values at this time."""
+        of_user = {"project_id": project_id, "user_id": user_id}
+        fields = statement("read_fields") if as_of is None else statement("read_fields_at")
+        at = {} if as_of is None else {"as_of": as_of}
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(statement("read_profile"), of_user)).one_or_none()
+            if row is None:
+                return Profile()
+            rows = (await connection.execute(fields, of_user | at)).all()
+        return Profile(
+            fields=[ProfileField(r.name, r.value, r.memory_ids, r.stored_at) for r in rows],
+            generations=row.generations,
+            updated_at=row.updated_at,
+            stale=row.stale,
+            due=row.due_at is not None,
+            event_id=row.event_id,
+            status=Status(row.status) if row.status else None,
+            failure=row.failure,
+        )
+
+    async def filled_by(
+        self, project_id: ProjectId, memory_ids: Sequence[UUID]
+    ) -> dict[UUID, list[str]]:
+        """Names of the current fields that these memories state, by memory."""
+        values = {"project_id": project_id, "memory_ids": list(memory_ids)}
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(statement("filled_by"), values)).all()
+        return {row.memory_id: row.names for row in rows}
+
+    async def add_job(
+        self, project_id: ProjectId, job_id: UUID, operation: str, event_ids: Sequence[UUID]
+    ) -> None:
+        """Store a job. One that is stored already stays as it is."""
+        query = insert(profile_jobs).values(
+            id=job_id, project_id=project_id, operation=operation, event_ids=list(event_ids)
+        )
+        async with self._engine.connect() as connection:
+            await connection.execute(query.on_conflict_do_nothing())
+
+    async def last_job(self, project_id: ProjectId, operation: str) -> GenerationJob | None:
+        """The newest job of an operation; None if there is none."""
+        query = (
+            select(profile_jobs.c.id)
+            .where(profile_jobs.c.project_id == project_id, profile_jobs.c.operation == operation)
+            .order_by(profile_jobs.c.created_at.desc())
+            .limit(1)
+        )
+        async with self._engine.connect() as connection:
+            job_id = await connection.scalar(query)
+        return None if job_id is None else await self.job(project_id, job_id)
+
+    async def job(self, project_id: ProjectId, job_id: UUID) -> GenerationJob:
+        """A job with the states of its events. Errors: NotFound."""
+        values = {"project_id": project_id, "job_id": job_id}
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(statement("read_job"), values)).one_or_none()
+        if row is None:
+            raise NotFound(NO_SUCH_JOB)
+        # An event that was deleted with its project is not read.
+        statuses = [Status(status or Status.CANCELLED) for status in row.statuses]
+        return GenerationJob(job_id, row.operation, row.event_ids, row.users, statuses)
+
+
+def _settings(row: Mapping[str, Any] | None) -> ProfileSettings:
+    return ProfileSettings(**(row or {}))
