@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -209,10 +209,11 @@ async def inbox(person: Person) -> None:
     await person.presses("Reject the ticked", "The decision is carried out")
 
 
-async def conflict(person: Person) -> None:
-    await person.remembers("zoe", "I own a horse.", "I like rye bread.")
-    rows = (await person.memories("zoe"))[:2]
-    lane_id, conflict_id = Scope(person.project_id, user_id="zoe").lane_id, uuid4()
+async def open_conflict(
+    ledger: Ledger, project_id: ProjectId, user_id: str, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write an open conflict between two memories of a user."""
+    lane_id, conflict_id = Scope(project_id, user_id=user_id).lane_id, uuid4()
     ids = [row["id"] for row in rows]
     pairs = [
         {
@@ -224,14 +225,20 @@ async def conflict(person: Person) -> None:
         }
         for row, against in zip(rows, reversed(ids), strict=True)
     ]
-    async with person.ledger.engine.begin() as connection:
+    async with ledger.engine.begin() as connection:
         await connection.execute(
             insert(conflicts).values(
-                id=conflict_id, project_id=person.project_id, lane_id=lane_id, slot="zoe · pet",
+                id=conflict_id, project_id=project_id, lane_id=lane_id, slot="zoe · pet",
                 event_id=rows[0]["event_id"],
             )
         )  # fmt: skip
         await connection.execute(insert(conflict_members), pairs)
+
+
+async def conflict(person: Person) -> None:
+    await person.remembers("zoe", "I own a horse.", "I like rye bread.")
+    rows = (await person.memories("zoe"))[:2]
+    await open_conflict(person.ledger, person.project_id, "zoe", rows)
     await person.goes("/inbox?kind=conflicts")
     await person.tab.page.check("[name=keep][value=both]")
     await person.presses("Resolve", "The conflict is resolved")

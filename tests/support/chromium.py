@@ -30,7 +30,7 @@ MISSING = "There is no Chromium: install it with `apt-get install chromium`."
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
 # Milliseconds to wait for an element: long, for machines that do other work too.
 PATIENCE_MS = 30_000
-INTERRUPTED = "is interrupted by another navigation"
+INTERRUPTED = ("is interrupted by another navigation", "net::ERR_ABORTED")
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Tab:
             try:
                 await self.page.goto(self.url + path, wait_until="commit")
             except BrowserError as error:
-                if INTERRUPTED not in str(error):
+                if not any(words in str(error) for words in INTERRUPTED):
                     raise
             else:
                 return
