@@ -555,6 +555,7 @@ ANSWERS: Mapping[str, Schema] = {
     "POST /v1/console/links/": fields(url=TEXT, expires_in_s=WHOLE),
     "GET /v1/ping/": fields(status=TEXT, org_id=ID, project_id=ID, user_email=TEXT),
     "GET /v1/stats/": ref("Stats"),
+    "GET /livez": fields(status=TEXT),
     "GET /healthz": fields(status=TEXT),
     "GET /readyz": fields(status=TEXT, ledger=TEXT, vectors=TEXT, model=TEXT),
 }

@@ -93,7 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         reranker = bootstrap.build_reranker(settings.reranker, stores.ledger.circuits)
         turnstile = Turnstile(settings.searches_at_once)
-        figures = Figures(stores.ledger.books, stores.ledger.graph_outbox)
+        figures = Figures(stores.ledger.books, stores.ledger.graph_outbox, stores.ledger.queue)
         accesses = AccessLog(stores.ledger.accesses)
         reads = ReadSample(stores.ledger.reads, on=settings.search_sample_days > 0)
         app.state.api = Api(

@@ -39,7 +39,7 @@ CONFLICTS = (
     "/exports/get/", "/summary/", "/projects/{project_id}/", "/members/", "/v1/batch/",
     "/{key_id}/",
 )  # fmt: skip
-OPEN = ("/healthz", "/readyz", "/metrics")
+OPEN = ("/livez", "/healthz", "/readyz", "/metrics")
 
 
 def describe(app: FastAPI, server_url: str) -> dict[str, Any]:

@@ -13,9 +13,11 @@ import structlog
 
 from pipeline import telemetry
 from pipeline.accounting.balance import Accounts, Books
-from pipeline.domain.events import Status
+from pipeline.domain.events import FailureCode, Status
+from pipeline.domain.lanes import GATHERING
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.outbox import GraphOutbox
+from pipeline.lanes.queue_view import QueueView
 from pipeline.ledger.failures import LedgerUnavailable
 
 log = structlog.get_logger()
@@ -24,6 +26,13 @@ log = structlog.get_logger()
 KEPT_S = 5.0
 # Seconds after which a counted search is written, so that every process reads the same number.
 WRITTEN_AFTER_S = 3.0
+# Reasons that always have a value, 0 while no lane waits for them.
+WAIT_REASONS = (
+    GATHERING,
+    FailureCode.LLM_UNAVAILABLE,
+    FailureCode.LLM_REJECTED,
+    FailureCode.STORE_UNAVAILABLE,
+)
 
 
 class Figures:
@@ -33,6 +42,7 @@ class Figures:
         self,
         books: Books,
         outbox: GraphOutbox,
+        queue: QueueView,
         *,
         kept_s: float = KEPT_S,
         written_after_s: float = WRITTEN_AFTER_S,
@@ -40,6 +50,7 @@ class Figures:
         """Set the seconds that the metrics are kept, and after which searches are written."""
         self._books = books
         self._outbox = outbox
+        self._queue = queue
         self._kept_s = kept_s
         self._one_at_a_time = asyncio.Lock()
         self._built_at = -math.inf
@@ -108,6 +119,10 @@ class Figures:
             await self.write_down()
             _show(await self._books.accounts())
             telemetry.graph_mirror_lag_seconds.set(await self._outbox.lag_s())
+            telemetry.queue_dispatchable_seconds.set(await self._queue.dispatchable_s())
+            waiting = await self._queue.waiting_s()
+            for reason in {*WAIT_REASONS, *waiting}:
+                telemetry.queue_waiting_seconds.labels(reason).set(waiting.get(reason, 0))
         except LedgerUnavailable as error:
             log.warning("figures_unknown", error=error.reason)
             telemetry.ledger_up.set(0)

@@ -390,6 +390,10 @@ class Settings(BaseSettings):
     """Bearer token of `/metrics`. Without it `/metrics` answers only if `MEMLANE_HOST` is a
     loopback address.
     """
+    probe_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
+    """Port of a worker or sweeper for `/livez`, `/readyz` and `/metrics`, on `MEMLANE_HOST`. Set it
+    where each process has an address of its own, as a container has; without it there is no port.
+    """
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Minimum level of log lines."""
 

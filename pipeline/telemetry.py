@@ -110,6 +110,17 @@ queue_oldest_seconds = Gauge(
     "Age of the oldest event that has not ended, in seconds.",
     multiprocess_mode="mostrecent",
 )
+queue_dispatchable_seconds = Gauge(
+    "memlane_queue_dispatchable_seconds",
+    "Age of the oldest event that waits for a worker, in seconds; 0 without one. Scale on it.",
+    multiprocess_mode="mostrecent",
+)
+queue_waiting_seconds = Gauge(
+    "memlane_queue_waiting_seconds",
+    "Age of the oldest event that waits for something else, in seconds, by the code of its wait.",
+    ["reason"],
+    multiprocess_mode="mostrecent",
+)
 events_in_flight = Gauge(
     "memlane_events_in_flight", "Events by status.", ["status"], multiprocess_mode="mostrecent"
 )

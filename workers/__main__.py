@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pipeline import bootstrap, settings, telemetry
 from pipeline.watchdog import Watchdog
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
+from workers.probes import probes_of
 from workers.queues import QUEUES
 from workers.runtime import Runtime
 from workers.shutdown import Shutdown
@@ -48,6 +50,9 @@ def main() -> None:
         stuck_s=configured.stuck_s,
     )
 
+    warm = threading.Event()
+    probes = probes_of(configured, warm.is_set)
+
     # Celery keeps only weak references to receivers: these functions live as long as this frame.
     def keep_our_logging(**_: Any) -> None:
         """Receiver of `setup_logging`: any receiver stops Celery from configuring logging."""
@@ -58,6 +63,7 @@ def main() -> None:
         bootstrap.spare_the_collector()
         warming = runtime.warm()
         watchdog.start()
+        warming.add_done_callback(lambda _: warm.set())
         if arguments.ready_file:
             # Ready even if loading failed: a model may be unavailable for now.
             warming.add_done_callback(lambda _: arguments.ready_file.touch())
@@ -83,6 +89,8 @@ def main() -> None:
         without_heartbeat=True,
     ).start()
     shutdown.finish()
+    if probes:
+        probes.close()
 
 
 if __name__ == "__main__":

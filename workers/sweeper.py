@@ -33,6 +33,7 @@ from pipeline.watchdog import Watchdog
 from workers import sweeper_jobs
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher, QuietHints
+from workers.probes import probes_of
 from workers.queues import queue_of
 
 log = structlog.get_logger()
@@ -280,8 +281,11 @@ async def run(ready_file: Path | None) -> None:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
     watchdog = watchdog_of(sweeper, stuck_s=configured.stuck_s)
     watchdog.start()
+    probes = probes_of(configured, lambda: sweeper.ticks > 0)
     async with sweeper_jobs.under_way(configured, stores, QuietHints(background)):
         await sweep_until(stopped, sweeper, every_s=configured.sweep_s)
+    if probes:
+        await asyncio.to_thread(probes.close)
     watchdog.close()
     await asyncio.to_thread(background.close)
     await stores.close()

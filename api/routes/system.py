@@ -55,9 +55,10 @@ async def stats(
     return usage_views.stats(await ledger.books.accounts(project.id), owners, spent)
 
 
+@router.get("/livez")
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """200 if the process answers; with its version."""
+    """200 if the process answers, without a look at the database; with its version."""
     return {"status": "ok", "version": __version__}
 
 

@@ -13,8 +13,8 @@ INTRO = """# API operations
 
 Every operation of the REST API. A running server shows the request and response schemas at `/docs`
 and serves them as `/openapi.json`. [API compatibility](api-compat.md) compares each operation with
-the Mem0 Platform. `/healthz`, `/readyz` and `/metrics` need no API key; every other request needs
-`Authorization: Token <key>`.
+the Mem0 Platform. `/livez`, `/healthz`, `/readyz` and `/metrics` need no API key; every other
+request needs `Authorization: Token <key>`.
 """
 
 

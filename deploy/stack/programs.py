@@ -227,6 +227,8 @@ def environment(settings: Settings, layout: Layout, servers: list[Server]) -> di
         # Database clients would apply variables such as PGSSLMODE to our server.
         env = {name: value for name, value in env.items() if not name.startswith("PG")}
         env["MEMLANE_SEARCHES_AT_ONCE"] = str(searches_at_once(settings))
+    # Several processes of one machine cannot share the port; the API's /metrics has their figures.
+    env.pop("MEMLANE_PROBE_PORT", None)
     env |= CHILD_ENVIRONMENT
     env |= {URL_VARIABLES[server.name]: server.url for server in servers}
     env["MEMLANE_DATA_DIR"] = str(layout.root)

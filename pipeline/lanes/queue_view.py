@@ -65,6 +65,16 @@ class QueueView:
         }  # fmt: skip
         return QueueAges(oldest.get(False), oldest.get(True))
 
+    async def dispatchable_s(self) -> int:
+        """Age in seconds of the oldest event of all projects that waits for a worker; 0: none."""
+        [row] = await self._direct.rows(statement("dispatchable_age"), {})
+        return int(row.seconds)
+
+    async def waiting_s(self) -> dict[str, int]:
+        """Age in seconds of the oldest waiting event of all projects, by the code of its wait."""
+        rows = await self._direct.rows(statement("waiting_ages"), {})
+        return {row.reason: row.seconds for row in rows if row.reason}
+
     async def rate(self, project_id: ProjectId) -> list[MinuteCount]:
         """The last hour by minute, oldest first; of the newest 20,000 events."""
         rows = await self._direct.rows(statement("by_minute"), {"project_id": project_id})

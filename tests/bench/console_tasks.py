@@ -35,7 +35,7 @@ USER = "maya"
 
 @dataclass
 class Hand:
-    """What a person does at the browser, counted."""
+    """The clicks and fields of a person at the browser."""
 
     tab: Tab
     clicks: int = 0
@@ -67,14 +67,14 @@ class Hand:
 
 
 async def redrive(hand: Hand) -> None:
-    """Why did this event fail? Retry it."""
+    """Read why an event failed, and retry it."""
     await hand.menu("Failures")
     await hand.click("table:has-text('Outcome') a.row", "LLM_BAD_OUTPUT")
     await hand.click("main button:text-is('Retry')", "queued again")
 
 
 async def missing(hand: Hand) -> None:
-    """Why does the search not return a memory?"""
+    """Read why a search does not return a memory."""
     await hand.menu("Search")
     await hand.fill("q", "Where does Maya live?")
     await hand.fill("user_id", USER)
@@ -82,7 +82,7 @@ async def missing(hand: Hand) -> None:
 
 
 async def tuesday(hand: Hand, at: datetime) -> None:
-    """What was known at an earlier time?"""
+    """Read what was known at an earlier time."""
     await hand.menu("Memories")
     await hand.fill("user_id", USER)
     await hand.fill("as_of", at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))

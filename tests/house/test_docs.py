@@ -98,7 +98,7 @@ def _documented_routes() -> dict[tuple[str, str], str]:
 
 
 # Routes of operations, which the table leaves out.
-OPERATIONS = ("/healthz", "/readyz", "/metrics", "/console")
+OPERATIONS = ("/livez", "/healthz", "/readyz", "/metrics", "/console")
 
 
 def _served_routes() -> set[tuple[str, str]]:

@@ -51,6 +51,8 @@ ALL_TENANTS = {
     "Projects.any": "whether this is a new installation",
     "Projects.create": "makes a tenant",
     "QueueSamples.take": "housekeeping",
+    "QueueView.dispatchable_s": "the metrics; an age only",
+    "QueueView.waiting_s": "the metrics; ages only",
     "Books.add_searches": "counts searches of many projects in one statement, by project",
     "Books.fold": "housekeeping",
     "Collections.*": "names of the vector store's collections, no tenant's data",

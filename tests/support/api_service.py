@@ -105,7 +105,7 @@ async def serving(
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)
     gate = Gate(LoadView(ledger.engine), limits(settings))
-    figures = Figures(ledger.books, ledger.graph_outbox)
+    figures = Figures(ledger.books, ledger.graph_outbox, ledger.queue)
     keys, accesses, reads = (
         KeyRing(ledger.keys),
         AccessLog(ledger.accesses),

@@ -105,6 +105,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/docs/swagger-ui.css"): [Case(None)],
     ("GET", "/redoc"): [Case(None)],
     ("GET", "/redoc/redoc.standalone.js"): [Case(None)],
+    ("GET", "/livez"): [Case(None)],
     ("GET", "/healthz"): [Case(None)],
     ("GET", "/readyz"): [Case(None)],
     ("GET", "/metrics"): [Case(None)],

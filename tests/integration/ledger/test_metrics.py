@@ -51,7 +51,7 @@ def configure(service: Service, **settings: object) -> None:
 
 def read_each_time(service: Service) -> None:
     ledger = service.engine.ledger
-    figures = Figures(ledger.books, ledger.graph_outbox, kept_s=0)
+    figures = Figures(ledger.books, ledger.graph_outbox, ledger.queue, kept_s=0)
     service.app.state.api = replace(service.app.state.api, figures=figures)
 
 
@@ -224,8 +224,8 @@ async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> 
         async def accounts(self) -> None:
             raise LedgerUnavailable(ConnectionRefusedError(), sent=False)
 
-    outbox = service.engine.ledger.graph_outbox
-    figures = Figures(Away(), outbox)  # type: ignore[arg-type]
+    ledger = service.engine.ledger
+    figures = Figures(Away(), ledger.graph_outbox, ledger.queue)  # type: ignore[arg-type]
     service.app.state.api = replace(service.app.state.api, figures=figures)
     assert figure((await service.client.get("/metrics")).text, "memlane_ledger_up") == 0
 
@@ -233,7 +233,7 @@ async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> 
 async def test_searches_are_written_without_a_reader_of_the_figures(service: Service) -> None:
     """Each API process counts its own searches; any process may be asked for the sum."""
     ledger, project_id = service.engine.ledger, service.engine.project.id
-    figures = Figures(ledger.books, ledger.graph_outbox, written_after_s=0)
+    figures = Figures(ledger.books, ledger.graph_outbox, ledger.queue, written_after_s=0)
     figures.searched(project_id)
     async with asyncio.timeout(30):
         while (await ledger.books.accounts(project_id)).searches != 1:
@@ -241,3 +241,37 @@ async def test_searches_are_written_without_a_reader_of_the_figures(service: Ser
     figures.searched(project_id)
     await figures.close()
     assert (await ledger.books.accounts(project_id)).searches == 2
+
+
+def dispatchable(exposition: str) -> float:
+    return figure(exposition, "memlane_queue_dispatchable_seconds")
+
+
+def waiting(exposition: str, reason: str) -> float:
+    return figure(exposition, f'memlane_queue_waiting_seconds{{reason="{reason}"}}')
+
+
+async def test_an_outage_does_not_count_as_dispatchable_and_a_backlog_does(
+    service: Service,
+) -> None:
+    read_each_time(service)
+    engine = service.engine
+
+    class Away(RulesModel):
+        async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+            raise ModelUnavailable("down")
+
+    idle = (await service.client.get("/metrics")).text
+    assert dispatchable(idle) == waiting(idle, "LLM_UNAVAILABLE") == 0
+    engine.with_model(Away())
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    await engine.age(600)
+    outage = (await service.client.get("/metrics")).text
+    assert dispatchable(outage) == 0
+    assert waiting(outage, "LLM_UNAVAILABLE") >= 600
+    await engine.add("I own a boat.", user_id="tom")
+    await engine.age(60)
+    both = (await service.client.get("/metrics")).text
+    assert 60 <= dispatchable(both) < 120
+    assert waiting(both, "LLM_UNAVAILABLE") >= 660
