@@ -72,15 +72,20 @@ def test_the_python_package(
 @pytest.mark.parametrize(
     ("framework", "driver", "checks"),
     [
-        ("langgraph==1.2.22", "langgraph_store.py", 6),
-        ("google-adk==2.13.0", "adk_memory.py", 2),
+        (("langgraph==1.2.22",), "langgraph_store.py", 6),
+        (("google-adk==2.13.0",), "adk_memory.py", 2),
+        (("openai-agents==0.24.0", "httpx==0.28.1"), "agents_session.py", 6),
     ],
-    ids=["langgraph", "adk"],
+    ids=["langgraph", "adk", "openai-agents"],
 )
 def test_our_client_in_the_framework(
-    framework: str, driver: str, checks: int, environment: dict[str, str], project_root: Path
+    framework: tuple[str, ...],
+    driver: str,
+    checks: int,
+    environment: dict[str, str],
+    project_root: Path,
 ) -> None:
-    executables = python_with(framework)
+    executables = python_with(*framework)
     paths = f"{CLIENTS}:{project_root / 'clients/python'}"
     done = subprocess.run(
         [executables / "python", CLIENTS / driver],
@@ -90,4 +95,4 @@ def test_our_client_in_the_framework(
         timeout=300,
         check=False,
     )
-    judge(framework, done, at_least=checks)
+    judge(framework[0], done, at_least=checks)

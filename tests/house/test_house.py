@@ -91,6 +91,7 @@ EXTRAS = {
     "clients/python/memlane_client/proxy/": {"starlette", "uvicorn"},
     "clients/python/memlane_client/integrations/langgraph.py": {"langgraph"},
     "clients/python/memlane_client/integrations/google_adk.py": {"google"},
+    "clients/python/memlane_client/integrations/openai_agents.py": {"agents"},
 }
 
 
