@@ -84,6 +84,8 @@ def search(
         "pending": ranking.pending,
         "reranked": ranking.reranked,
     }
+    if ranking.bounded_parts:
+        answer["bounded_parts"] = ranking.bounded_parts
     if len(hits) < len(ranking.hits):
         answer["truncated"] = True
     if ranking.left_out:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
+from uuid import UUID
 
 from pipeline.accounting.costs import Costs
+from pipeline.domain.scope import Scope
 from pipeline.graph.store import Graph
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.leases import LaneLeases
@@ -14,6 +17,19 @@ from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.recordings import Recordings
 from pipeline.profiles.store import Profiles
 from pipeline.versions.store import Versions
+
+
+class ScopeWords(Protocol):
+    """The memories of a scope by words."""
+
+    async def in_scope(
+        self, scope: Scope, query_terms: Sequence[str], *, limit: int
+    ) -> tuple[list[UUID], int]:
+        """Ids of memories with the most and the rarest of the terms, and the number of memories.
+
+        Some may be of other scopes with the same entity ids. The number is about right.
+        """
+        ...
 
 
 class IngestStores(Protocol):
@@ -50,6 +66,10 @@ class IngestStores(Protocol):
     @property
     def profiles(self) -> Profiles:
         """Profiles of users."""
+
+    @property
+    def passages(self) -> ScopeWords:
+        """Memories by words."""
 
     @property
     def recordings(self) -> Recordings:

@@ -81,7 +81,12 @@ async def _perform(stage: StageName, batch: Batch, services: Services) -> Finish
         case Step.RETRIEVE:
             limit = services.neighbours
             return await retrieve(
-                batch, embedder=embedder, index=chosen.index, memories=memories, limit=limit
+                batch,
+                embedder=embedder,
+                index=chosen.index,
+                memories=memories,
+                words=services.ledger.passages,
+                limit=limit,
             )
         case Step.CONSOLIDATE:
             lower = await mode_of_started(batch, services.ledger)

@@ -1,4 +1,4 @@
-"""A cache of compiled statements that is bounded by their size, not by their number."""
+"""A cache that is bounded by the size of its values, not by their number."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ LARGEST_SHARE = 0.02
 class ByteCache(MutableMapping[Hashable, Any]):
     """A mapping that drops its least recently used values beyond `most_bytes`.
 
-    `size_of`: bytes of a value with its key, as an estimate.
+    `size_of`: bytes of a value with its key, as an estimate. `largest_share`: that of a single
+    value.
     """
 
-    def __init__(self, most_bytes: int, size_of: Callable[[Any], int]) -> None:
+    def __init__(
+        self,
+        most_bytes: int,
+        size_of: Callable[[Any], int],
+        *,
+        largest_share: float = LARGEST_SHARE,
+    ) -> None:
         self._most_bytes = most_bytes
+        self._largest_bytes = largest_share * most_bytes
         self._size_of = size_of
         self._values: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
         self.used_bytes = 0
@@ -32,7 +40,7 @@ class ByteCache(MutableMapping[Hashable, Any]):
         """Keep a value, unless it is too large."""
         self.pop(key, None)
         size_bytes = self._size_of(value)
-        if size_bytes > LARGEST_SHARE * self._most_bytes:
+        if size_bytes > self._largest_bytes:
             return
         self._values[key] = size_bytes, value
         self.used_bytes += size_bytes

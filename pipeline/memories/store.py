@@ -134,19 +134,14 @@ class Memories:
         *,
         ids: Sequence[UUID],
         slots: Sequence[str],
-        terms: Sequence[str],
         embedder: str,
         limit: int,
-    ) -> tuple[list[tuple[Comparable, bytes | None]], int]:
-        """The active memories of the scope that have an id, a slot or most of the terms.
-
-        Returns also the number of the scope's memories.
-        """
+    ) -> list[tuple[Comparable, bytes | None]]:
+        """The active memories of the scope that have a slot or an id, the first ids first."""
         values = {"lane_id": scope.lane_id, "embedder": embedder, "limit": limit}
-        values |= {"ids": list(ids), "slots": list(slots), "terms": list(terms)}
+        values |= {"ids": list(ids), "slots": list(slots)}
         rows = await self._direct.rows(statement("comparable_of"), values)
-        number = rows[0].number if rows else 0
-        return [(Comparable(r.id, r.terms, r.slot), r.embedding) for r in rows], number
+        return [(Comparable(row.id, row.terms, row.slot), row.embedding) for row in rows]
 
     async def size(self, scope: Scope) -> int:
         """Number of active memories of a scope."""

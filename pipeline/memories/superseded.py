@@ -32,11 +32,14 @@ from pipeline.text.slots import Cardinality
 newer = memories.alias("newer")
 
 
-def superseded() -> ColumnElement[bool]:
-    """Match rows of `memories` that a newer statement of their slot supersedes."""
-    by_appended = _newest(memories, newer, None, newer.c.appended).is_not(None)
-    by_any = and_(memories.c.appended, _newest(memories, newer, None).is_not(None))
-    return and_(memories.c.slot.is_not(None), or_(by_appended, by_any))
+def superseded(rows: FromClause = memories) -> ColumnElement[bool]:
+    """Match rows that a newer statement of their slot supersedes.
+
+    `rows`: memories, or a subquery with its columns.
+    """
+    by_appended = _newest(rows, newer, None, newer.c.appended).is_not(None)
+    by_any = and_(rows.c.appended, _newest(rows, newer, None).is_not(None))
+    return and_(rows.c.slot.is_not(None), or_(by_appended, by_any))
 
 
 def current_of_slot(

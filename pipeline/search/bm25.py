@@ -42,6 +42,15 @@ def ranking(scope: CTE) -> TextualSelect:
     return ranked.columns(id=Uuid, ordinal=Integer, share=Float).add_cte(scope)
 
 
+def ranking_by_forms(scope: CTE) -> TextualSelect:
+    """Statement for (id, ordinal, share) of the rows of `scope`, which are some of a large scope.
+
+    The forms of the query's terms, and the scope's statistics, are parameters.
+    """
+    ranked = statement("ranking_by_forms").bindparams(k1=K1, b=B)
+    return ranked.columns(id=Uuid, ordinal=Integer, share=Float).add_cte(scope)
+
+
 def asking(terms: Sequence[str], *, limit: int) -> dict[str, Any]:
     """Parameters of a ranking by these terms."""
     longest = set(sorted(terms, key=len, reverse=True)[:MOST_COMPOUND])
@@ -54,8 +63,14 @@ def asking(terms: Sequence[str], *, limit: int) -> dict[str, Any]:
     }
 
 
-def _inside(term: str) -> str | None:
-    """Return a LIKE pattern for compounds with a word; None for a short word, or for no word."""
+def part_inside(term: str) -> str | None:
+    """Return the part of a word that its compounds contain; None for a short word, or no word."""
     root = terms.root(term)
     part = root if len(root) >= PART else term
-    return f"%{part}%" if part.isalpha() and len(part) >= PART else None
+    return part if part.isalpha() and len(part) >= PART else None
+
+
+def _inside(term: str) -> str | None:
+    """Return a LIKE pattern for compounds with a word; None for a short word, or for no word."""
+    part = part_inside(term)
+    return part and f"%{part}%"

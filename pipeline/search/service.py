@@ -196,6 +196,8 @@ class SearchResult:
     `degraded_parts`: parts that did not answer, or not for all passages. `incomplete`: the filter
     matches more passages than can be compared exactly, and fewer than `top_k` of the nearest.
 
+    `bounded_parts`: parts that did not compare all passages, because the scope is large.
+
     `pending`: number of unfinished events with the ids that the filter pins; None if it pins none.
     `reranked`: the reranker ordered the hits; `not_reranked`: the reason if it did not, on request.
     `left_out`: ranks of the results that the default cut left out, from 1.
@@ -210,6 +212,7 @@ class SearchResult:
     not_reranked: str | None = None
     incomplete: bool = False
     left_out: Sequence[int] = ()
+    bounded_parts: Sequence[DegradedPart] = ()
 
     @property
     def degraded(self) -> bool:
@@ -324,6 +327,7 @@ async def _search(
         not_reranked=reranking.reason,
         incomplete=dense.incomplete,
         left_out=_ranks_left_out(cutoff.first(reranking.ranked), hits),
+        bounded_parts=[DegradedPart.WORDS] if words.cut else [],
     )
 
 

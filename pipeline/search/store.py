@@ -1,9 +1,10 @@
 """Passages: the rows that search reads. Facts are memories, turns are messages.
 
 Words are compared by BM25 over the scope of the query: rarity and length are counted in it, so a
-word that is rare for a tenant is rare regardless of other tenants' texts, and the cost grows with
-that scope alone. Source: tests/bench/search.py; ts_rank_cd of PostgreSQL ignores rarity and finds
-far less.
+word that is rare for a tenant is rare regardless of other tenants' texts. Source:
+tests/bench/search.py; ts_rank_cd of PostgreSQL ignores rarity and finds far less. A scope of more
+than MOST_WHOLE memories is not read: an inverted index selects the memories to score, see
+pipeline/search/words.py.
 
 Statements depend on the shape of a query, not on its values, so a shape is not compiled each time.
 """
@@ -11,10 +12,11 @@ Statements depend on the shape of a query, not on its values, so a shape is not 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import (
     CTE,
@@ -23,8 +25,10 @@ from sqlalchemy import (
     ClauseElement,
     ColumnElement,
     CompoundSelect,
+    Float,
     FromClause,
     Integer,
+    ScalarSelect,
     Select,
     Text,
     and_,
@@ -32,9 +36,9 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    desc,
     func,
     literal,
+    literal_column,
     null,
     nulls_last,
     or_,
@@ -42,12 +46,14 @@ from sqlalchemy import (
     true,
     union_all,
 )
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain.filters import Filter, pinned, size
+from pipeline.domain.filters import ENTITY_IDS, AllOf, Filter, Test, of_pins_only, pinned, size
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey, Turn
+from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import CURRENT, Snapshot, SnapshotKind
 from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape
@@ -56,8 +62,12 @@ from pipeline.ledger.tables import events, memories, messages, turn_vectors
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.memories.superseded import readable_columns, superseded
-from pipeline.search.bm25 import asking, ranking
+from pipeline.search.bm25 import asking, ranking, ranking_by_forms
 from pipeline.search.candidates import Candidate
+from pipeline.search.sql import statement
+from pipeline.search.statistics import Count, StatisticsCache
+from pipeline.search.words import Lookups, WordStatistics
+from pipeline.text.terms import MOST_ASKED
 from pipeline.turns.store import (
     among,
     as_turn,
@@ -85,6 +95,11 @@ AROUND_AT_ONCE = 1_000
 # Number of turns around the hits of a search after which none are read for further hits: they do
 # not fit into an answer.
 MOST_AROUND = 4_000
+# Largest scope of which all memories are compared with the words of a query.
+MOST_WHOLE = 2_000
+# Texts of a scope, the newest ones, in which words are counted; most different words; and the
+# number up to which the texts themselves are counted.
+MOST_COUNTED, MOST_WORDS, MOST_TEXTS = 20_000, 50_000, 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +133,20 @@ class Shape:
     @property
     def on_facts(self) -> ColumnElement[bool]:
         """The condition on rows of `memories`; with `older`, also on superseded ones."""
+        if self.is_current:
+            return self.on_current(memories)
         here = self.on(self.memories)
-        if not self.is_current:
-            return here if self.older else and_(here, ~is_older(self.memories))
-        active = and_(memories.c.state == "ACTIVE", here)
-        return active if self.older else and_(active, ~superseded())
+        return here if self.older else and_(here, ~is_older(self.memories))
+
+    def on_current(self, table: FromClause) -> ColumnElement[bool]:
+        """The condition on rows of `memories`, or of a subquery with its columns."""
+        active = and_(table.c.state == "ACTIVE", self.on(table))
+        return active if self.older else and_(active, ~superseded(table))
+
+    @property
+    def of_memories(self) -> bool:
+        """True for a search of current memories alone: an inverted index has their words."""
+        return self.is_current and not self.turns
 
     @property
     def on_turns(self) -> ColumnElement[bool]:
@@ -134,10 +158,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The passages that a query compares: facts, turns or both, of one project."""
+    """The passages that a query compares: facts, turns or both, of one project.
+
+    `pins`: the entity ids that every match has; `of_pins_only`: there is no other condition.
+    """
 
     shape: Shape
     values: Mapping[str, Any]
+    pins: Mapping[str, str]
+    of_pins_only: bool
 
     @classmethod
     def of(
@@ -154,13 +183,19 @@ class Where:
         """Select the passages of a project that match the filter, at the time of the snapshot."""
         shaped, values = shape(tree)
         values |= {"in_project": project_id}
+        pins, only = pinned(tree), of_pins_only(tree)
         if snapshot.is_current:
-            return cls(Shape(shaped, facts, turns, expired, older), values)
-        pins = pinned(tree)
+            return cls(Shape(shaped, facts, turns, expired, older), values, pins, only)
         values |= pin_values(pins) | snapshot.values
-        names = tuple(sorted(pins))
-        older = older or snapshot.superseded
-        return cls(Shape(shaped, facts, turns, expired, older, snapshot.kind, names), values)
+        names, older = tuple(sorted(pins)), older or snapshot.superseded
+        shaped_past = Shape(shaped, facts, turns, expired, older, snapshot.kind, names)
+        return cls(shaped_past, values, pins, only)
+
+    @classmethod
+    def of_ids(cls, project_id: ProjectId, ids: Mapping[str, str]) -> Where:
+        """Select all current memories with these entity ids, also expired and superseded ones."""
+        tree = AllOf(tuple(Test(name, "eq", value) for name, value in ids.items()))
+        return cls.of(project_id, tree, facts=True, turns=False, expired=True, older=True)
 
     @property
     def is_current(self) -> bool:
@@ -171,6 +206,11 @@ class Where:
     def project_id(self) -> ProjectId:
         """The project that is searched."""
         return ProjectId(self.values["in_project"])
+
+    @property
+    def of_pins(self) -> Where:
+        """All current memories with the pinned ids."""
+        return Where.of_ids(self.project_id, self.pins)
 
     def with_vectors(self, *, turns: bool) -> Where | None:
         """Select the passages with vectors: no turns unless `turns`. None if none are left."""
@@ -184,12 +224,15 @@ class WordHits:
     """Passages with words of the query, best first, by lexical score, 0..1.
 
     `candidates`: the same passages; those of a small scope also without a word of the query.
-    `degraded`: the words were not compared.
+    `degraded`: the words were not compared. `cut`: not all passages with a word were compared.
+    `texts`: number of texts in the scope.
     """
 
     shares: Mapping[PassageKey, float]
     candidates: Mapping[PassageKey, Candidate]
     degraded: bool = False
+    cut: bool = False
+    texts: int = 0
 
 
 NO_WORDS = WordHits({}, {})
@@ -200,6 +243,7 @@ class Passages:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
+        self._statistics = StatisticsCache()
 
     async def by_words(
         self, where: Where, query_terms: Sequence[str], *, limit: int, with_terms: bool = False
@@ -214,15 +258,54 @@ class Passages:
         """
         if not query_terms:
             return NO_WORDS
-        values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
-        rows = await self._rows(_by_words, where.shape, values)
-        candidates = [_as_candidate(row) for row in rows]
-        shares = {
-            candidate.key: min(1.0, row["share"])
-            for candidate, row in zip(candidates, rows, strict=True)
-            if row["share"] is not None
+        kept = self._kept_statistics(where) if where.of_pins_only else None
+        if kept is None:
+            values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
+            rows = await self._rows(_by_words, where.shape, values)
+            if not where.shape.of_memories or rows[0]["texts"] <= MOST_WHOLE:
+                return _word_hits(rows)
+            kept = await self._statistics.counted(*self._counting(where))
+        lookups = kept.lookups(query_terms)
+        values = {**where.values, **_looking(lookups, kept, where.pins)}
+        values |= {"limit": limit, "with_terms": with_terms}
+        rows = await self._rows(_by_lookups, where.shape, values)
+        return replace(_word_hits(rows), cut=lookups.cut, texts=kept.texts)
+
+    async def in_scope(
+        self, scope: Scope, query_terms: Sequence[str], *, limit: int
+    ) -> tuple[list[UUID], int]:
+        """Return ids of memories with the most and the rarest of the terms, best first.
+
+        Also the number of memories. Some ids may be of other scopes with the same entity ids.
+        """
+        pins = {name: value for name in ENTITY_IDS if (value := getattr(scope, name)) is not None}
+        where = Where.of_ids(scope.project_id, pins)
+        hits = await self.by_words(where, query_terms[:MOST_ASKED], limit=limit)
+        return [key.id for key in hits.shares], hits.texts
+
+    def _kept_statistics(self, where: Where) -> WordStatistics | None:
+        """Statistics of a large scope that was counted before."""
+        if not where.shape.of_memories:
+            return None
+        return self._statistics.get(*self._counting(where))
+
+    def _counting(self, where: Where) -> tuple[Hashable, Count]:
+        """The key of the statistics of a scope, and the function that counts them."""
+        scope = (where.project_id, tuple(sorted(where.pins.items())))
+        return scope, partial(self._count_words, where.of_pins)
+
+    async def _count_words(self, where: Where) -> WordStatistics:
+        """Count the words of the newest texts, and all texts."""
+        [row] = await self._rows(_word_counts, where.shape, where.values)
+        texts = row["counted"]
+        if texts == MOST_COUNTED:
+            [(texts,)] = await self._rows(_text_count, where.shape, where.values)
+        scale = texts / max(row["counted"], 1)
+        holding = {
+            term: min(count * scale, texts)
+            for term, count in zip(row["terms"] or (), row["counts"] or (), strict=True)
         }
-        return WordHits(shares, {candidate.key: candidate for candidate in candidates})
+        return WordStatistics(texts, max(row["length"] or 1, 1), holding, row["counted"])
 
     async def count(self, where: Where, *, embedder: str, stop: int) -> int:
         """Count the matching passages with a vector of this embedder, up to `stop`."""
@@ -353,12 +436,18 @@ def _past_facts(snapshot: SnapshotKind, pins: tuple[str, ...]) -> Select[Any]:
 _TURNS = select(turn_passages).where(
     turn_passages.c.project_id == IN_PROJECT, among(turn_passages, "turns")
 )
+# Parameters of the function word_keys.
+WORD_KEYS_OF = ("project_id", "lane_id", *ENTITY_IDS, "terms")
 _EMBEDDER = bindparam("embedder", type_=Text)
 _WITH_TERMS = bindparam("with_terms", type_=Boolean)
 
 
 def _by_words(shape: Shape) -> ClauseElement:
-    """Select the ranked passages as candidates; all passages, if they are at most `limit`."""
+    """Select the ranked passages as candidates; all passages, if they are at most `limit`.
+
+    Of memories alone, the newest MOST_WHOLE are compared, and one more tells that there are others.
+    At least one row: without passages, it has only `texts`, the number of passages read.
+    """
     scope = _scope(shape)
     ranked = ranking(scope).cte("ranked")
     texts = select(func.count()).select_from(scope).scalar_subquery()
@@ -380,7 +469,109 @@ def _by_words(shape: Shape) -> ClauseElement:
     else:
         is_fact = first.c.ordinal == FACT
         placed = union_all(facts.where(is_fact), turns.where(~is_fact))
-    return placed.order_by(nulls_last(desc("share")), "id", "ordinal")
+    return _best_first(placed, texts)
+
+
+def _best_first(placed: Select[Any] | CompoundSelect[Any], texts: ScalarSelect[int]) -> Select[Any]:
+    """Select candidates, best first, each with `texts`; without candidates, one row of NULLs."""
+    rows, size = placed.subquery("rows"), select(texts.label("texts")).subquery("size")
+    query = select(size.c.texts, *rows.c).select_from(size.outerjoin(rows, true()))
+    return query.order_by(nulls_last(rows.c.share.desc()), rows.c.id, rows.c.ordinal)
+
+
+def _by_lookups(shape: Shape) -> ClauseElement:
+    """Select the ranked ones of the memories that the lookups of a query read, as candidates."""
+    lookup = statement("lookups").columns(most=Integer, wanted=ARRAY(BigInteger)).subquery("lookup")
+    held = memories.alias("held")
+    keys = func.word_keys(*(held.c[name] for name in WORD_KEYS_OF), type_=ARRAY(BigInteger))
+    # With this condition alone, no plan can read the memories of the scope by another index.
+    read = (
+        select(held)
+        .where(keys.contains(lookup.c.wanted), held.c.state == literal_column("'ACTIVE'"))
+        .limit(lookup.c.most)
+        .lateral("read")
+    )
+    scope = (
+        select(*_fact_columns(read), read.c.terms)
+        .select_from(lookup.join(read, true()))
+        .where(shape.on_current(read))
+        .ext(distinct_on(read.c.id))
+        .cte("scope")
+    )
+    ranked = ranking_by_forms(scope).cte("ranked")
+    first = select(scope, ranked.c.share).join(ranked, ranked.c.id == scope.c.id).cte("first")
+    its_terms = case((_WITH_TERMS, first.c.terms)).label("terms")
+    texts = select(func.count()).select_from(scope).scalar_subquery()
+    return _best_first(_placed_facts(first, first.c.share, its_terms), texts)
+
+
+def _looking(
+    lookups: Lookups, statistics: WordStatistics, pins: Mapping[str, str]
+) -> dict[str, Any]:
+    """Parameters of `_by_lookups`."""
+    owners = [f"{name}/{value}" for name, value in pins.items()]
+    keys = [
+        (number, lookup.most, key)
+        for number, lookup in enumerate(lookups.lookups)
+        for key in (*owners, *(f"term/{term}" for term in lookup.terms))
+    ]
+    return {
+        "lookups": [number for number, _, _ in keys],
+        "mosts": [most for _, most, _ in keys],
+        "keys": [key for _, _, key in keys],
+        "forms": [form.term for form in lookups.forms],
+        "asked": [form.asked for form in lookups.forms],
+        "weights": [form.weight for form in lookups.forms],
+        "holding": list(lookups.holding),
+        "texts": float(statistics.texts),
+        "length": float(statistics.length),
+    }
+
+
+def _word_hits(rows: Sequence[Any]) -> WordHits:
+    """The hits of `_by_words` or `_by_lookups`."""
+    some = [row for row in rows if row["id"] is not None]
+    candidates = [_as_candidate(row) for row in some]
+    shares = {
+        candidate.key: min(1.0, row["share"])
+        for candidate, row in zip(candidates, some, strict=True)
+        if row["share"] is not None
+    }
+    by_key = {candidate.key: candidate for candidate in candidates}
+    return WordHits(shares, by_key, texts=rows[0]["texts"])
+
+
+def _word_counts(shape: Shape) -> ClauseElement:
+    """Select the words of the newest memories, the most frequent ones first, and their counts."""
+    newest = (
+        select(memories.c.terms)
+        .where(shape.on_facts)
+        .order_by(memories.c.created_at.desc())
+        .limit(literal_column(str(MOST_COUNTED)))
+        .cte("newest")
+    )
+    each = select(func.unnest(newest.c.terms, type_=Text()).label("term")).subquery("each")
+    count = func.count().label("count")
+    words = (
+        select(each.c.term, count)
+        .group_by(each.c.term)
+        .order_by(count.desc(), each.c.term)
+        .limit(literal_column(str(MOST_WORDS)))
+        .subquery("words")
+    )
+    length = func.avg(func.cardinality(newest.c.terms), type_=Float())
+    return select(
+        select(func.count()).select_from(newest).scalar_subquery().label("counted"),
+        select(cast(length, Float)).select_from(newest).scalar_subquery().label("length"),
+        func.array_agg(words.c.term).label("terms"),
+        func.array_agg(words.c["count"]).label("counts"),
+    )
+
+
+def _text_count(shape: Shape) -> ClauseElement:
+    """Count the memories, up to MOST_TEXTS."""
+    some = select(memories.c.id).where(shape.on_facts).limit(literal_column(str(MOST_TEXTS)))
+    return select(func.count()).select_from(some.subquery("some"))
 
 
 def _scope(shape: Shape) -> CTE:
@@ -388,7 +579,11 @@ def _scope(shape: Shape) -> CTE:
     parts: list[Select[Any]] = []
     if shape.facts:
         facts = shape.memories
-        parts.append(select(*_fact_columns(facts), facts.c.terms).where(shape.on_facts))
+        rows = select(*_fact_columns(facts), facts.c.terms).where(shape.on_facts)
+        if shape.of_memories:
+            newest = rows.order_by(memories.c.created_at.desc())
+            rows = select(newest.limit(literal_column(str(MOST_WHOLE + 1))).subquery("facts"))
+        parts.append(rows)
     if shape.turns:
         parts.append(select(*_turn_columns(), turn_passages.c.terms).where(shape.on_turns))
     return union_all(*parts).cte("scope")

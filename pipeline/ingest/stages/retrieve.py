@@ -19,6 +19,7 @@ from pipeline.domain.lanes import Batch
 from pipeline.domain.scope import Scope
 from pipeline.domain.stage_outputs import Extracted, Retrieved, dump, read
 from pipeline.domain.vectors import Vector, pack
+from pipeline.ingest.ports import ScopeWords
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.stages.settled import may_echo, settle
 from pipeline.memories.store import Memories
@@ -39,7 +40,13 @@ INLINE_PAIRS = 2_000
 
 
 async def retrieve(
-    batch: Batch, *, embedder: Embedder, index: VectorIndex, memories: Memories, limit: int
+    batch: Batch,
+    *,
+    embedder: Embedder,
+    index: VectorIndex,
+    memories: Memories,
+    words: ScopeWords,
+    limit: int,
 ) -> Finished:
     """Embed the facts and find the memories to show: `limit` for one fact, more for several."""
     extracted = read(batch, Extracted)
@@ -58,6 +65,7 @@ async def retrieve(
             embedder,
             index,
             memories,
+            words,
             limit=limit,
         )
         neighbours = await _current(batch, around.known, hits, memories)
@@ -98,13 +106,14 @@ async def _candidates(
     embedder: Embedder,
     index: VectorIndex,
     memories: Memories,
+    words: ScopeWords,
     *,
     limit: int,
 ) -> tuple[Mapping[UUID, float], float]:
     """Return the candidates of all facts, each with its best cosine, and the floor of cosines.
 
     A small scope is compared whole from the ledger; of a large one, the memories that the index
-    finds, and those with a common word or slot.
+    finds, those with a common slot, and those with the most and the rarest common words.
     """
     rows = await memories.comparable(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
     far = far_below([vector for _, vector in rows if vector is not None])
@@ -112,11 +121,12 @@ async def _candidates(
     if number > MOST_EXACT:
         reach = INDEX_REACH * limit
         hits = await index.nearest_in_lane(scope, vectors, limit=reach, least=number)
-        rows, number = await memories.comparable_of(
+        asked = list(dict.fromkeys(term for fact in facts for term in terms.asked(fact.text)))
+        worded, number = await words.in_scope(scope, asked, limit=MOST_COMPARED)
+        rows = await memories.comparable_of(
             scope,
-            ids=list(hits),
+            ids=[*hits, *worded],
             slots=list({slot for fact in facts for slot in slots_beside(fact.slot)}),
-            terms=list({term for fact in facts for term in terms.asked(fact.text)}),
             embedder=embedder.name,
             limit=MOST_COMPARED,
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    event,
     func,
     literal_column,
     text,
@@ -53,6 +55,23 @@ def _structure() -> Iterator[Column[Any]]:
     yield Column("cardinality", Text)
     yield Column("confidence", Float)
 
+
+# The keys by which words find a memory: hashes of its terms, and of its lane and entity ids. The
+# project's id is in each hash, so no key is shared by two projects. Revision 0066 creates it.
+WORD_KEYS = """CREATE OR REPLACE FUNCTION word_keys(
+    project_id uuid, lane_id uuid,
+    user_id text, agent_id text, app_id text, run_id text, terms text[]
+) RETURNS bigint[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+SELECT array_agg(hashtextextended(key, seed)) FROM (
+    SELECT DISTINCT 'term/' || term AS key FROM unnest(terms) AS t (term)
+    UNION ALL
+    SELECT key FROM unnest(ARRAY[
+        'lane/' || lane_id, 'user_id/' || user_id, 'agent_id/' || agent_id, 'app_id/' || app_id,
+        'run_id/' || run_id
+    ]) AS o (key) WHERE key IS NOT NULL
+) keys, hashtextextended(project_id::text, 0) AS seed
+$$"""
+event.listen(metadata, "before_create", DDL(WORD_KEYS))  # type: ignore[no-untyped-call]
 
 memories = Table(
     "memories",
@@ -148,6 +167,15 @@ memories = Table(
         "lane_id",
         "text_hash",
         postgresql_where=text("forgotten_at IS NOT NULL"),
+    ),
+    # Searches of large scopes by words: see WORD_KEYS. No pending list, which every search would
+    # read.
+    Index(
+        "ix_memories_words",
+        text("word_keys(project_id, lane_id, user_id, agent_id, app_id, run_id, terms)"),
+        postgresql_using="gin",
+        postgresql_with={"fastupdate": "off"},
+        postgresql_where=text("state = 'ACTIVE'"),
     ),
     # Queries read them by age.
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),

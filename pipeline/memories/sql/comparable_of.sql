@@ -1,17 +1,23 @@
 -- The active memories of a large scope that are worth comparing with facts, at most :limit: those
--- with the ids, with one of the slots, and with most of the terms. `number`: all of the scope.
-SELECT m.id, array_to_string(m.terms, ' ') AS terms, m.slot,
-       CASE m.embedder WHEN CAST(:embedder AS text) THEN m.embedding END AS embedding,
-       (SELECT count(*) FROM memories
-        WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE') AS number
-FROM memories m
-WHERE m.lane_id = CAST(:lane_id AS uuid) AND m.state = 'ACTIVE' AND m.memory_type <> 'procedural' AND (
-    m.id = ANY (CAST(:ids AS uuid[])) OR m.slot = ANY (CAST(:slots AS text[]))
-    OR m.terms && CAST(:terms AS text[])
+-- with the ids, which may be of other scopes, and those with one of the slots.
+WITH wanted AS (
+    SELECT id, ordinality AS rank
+    FROM unnest(CAST(:ids AS uuid[])) WITH ORDINALITY AS near (id, ordinality)
+    UNION ALL
+    SELECT of_slot.id, 0
+    FROM unnest(CAST(:slots AS text[])) AS s (slot)
+    CROSS JOIN LATERAL (
+        SELECT id FROM memories
+        WHERE lane_id = CAST(:lane_id AS uuid) AND memories.slot = s.slot AND state = 'ACTIVE'
+        LIMIT CAST(:limit AS integer)
+    ) of_slot
+), first AS (
+    SELECT id, min(rank) AS rank FROM wanted GROUP BY id ORDER BY rank, id
+    LIMIT CAST(:limit AS integer)
 )
-ORDER BY m.id = ANY (CAST(:ids AS uuid[])) DESC,
-         coalesce(m.slot = ANY (CAST(:slots AS text[])), false) DESC,
-         (SELECT count(*) FROM unnest(m.terms) AS t (term)
-          WHERE t.term = ANY (CAST(:terms AS text[]))) DESC,
-         m.id
-LIMIT CAST(:limit AS integer)
+SELECT m.id, array_to_string(m.terms, ' ') AS terms, m.slot,
+       CASE m.embedder WHEN CAST(:embedder AS text) THEN m.embedding END AS embedding
+FROM first
+CROSS JOIN LATERAL (SELECT * FROM memories WHERE memories.id = first.id OFFSET 0) m
+WHERE m.lane_id = CAST(:lane_id AS uuid) AND m.state = 'ACTIVE' AND m.memory_type <> 'procedural'
+ORDER BY first.rank, m.id

@@ -1,0 +1,38 @@
+-- BM25 over the texts of `scope` (id, ordinal, terms), a CTE that the caller adds: those texts of a
+-- large scope that the lookups of a query have read. The number and the length of all texts, and
+-- the number that have each term of the query, are parameters; NULL for a term that is not in the
+-- statistics: its texts are counted here. A form is a term of the scope that stands for a term of
+-- the query: see pipeline/search/words.py. `share` is that of ranking.sql.
+SELECT id, ordinal, share
+FROM (
+    WITH form AS (
+        SELECT * FROM unnest(
+            CAST(:forms AS text[]), CAST(:asked AS integer[]), CAST(:weights AS float8[])
+        ) AS f (term, asked, weight)
+    ), times AS (
+        SELECT s.id, s.ordinal, cardinality(s.terms) AS length, f.asked, sum(f.weight) AS times
+        FROM scope s, unnest(s.terms) AS held (term) JOIN form f ON f.term = held.term
+        GROUP BY s.id, s.ordinal, cardinality(s.terms), f.asked
+    ), known AS (
+        SELECT ordinality - 1 AS asked, holding
+        FROM unnest(CAST(:holding AS float8[])) WITH ORDINALITY AS h (holding, ordinality)
+    ), rarity AS (
+        SELECT k.asked, ln(1 + (CAST(:texts AS float8) - h.holding + 0.5) / (h.holding + 0.5)) AS weight
+        FROM known k
+        LEFT JOIN (
+            SELECT asked, sum(least(times, 1)) AS holding FROM times GROUP BY asked
+        ) counted USING (asked)
+        CROSS JOIN LATERAL (
+            SELECT least(coalesce(k.holding, counted.holding), CAST(:texts AS float8)) AS holding
+        ) h
+        WHERE h.holding IS NOT NULL
+    )
+    SELECT t.id, t.ordinal,
+           sum(r.weight * t.times * (:k1 + 1)
+                   / (t.times + :k1 * (1 - :b + :b * t.length / CAST(:length AS float8))))
+               / (SELECT sum(weight) FROM rarity) AS share
+    FROM times t JOIN rarity r USING (asked)
+    GROUP BY t.id, t.ordinal
+) AS ranked
+ORDER BY share DESC, id, ordinal
+LIMIT :limit
