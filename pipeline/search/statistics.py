@@ -1,4 +1,4 @@
-"""Statistics of the words of large scopes, kept in memory for a short time.
+"""Statistics of the words of large scopes, entry in memory for a short time.
 
     absent ──► counted by the search that needs them, one scope at a time
     fresh  ──► used
@@ -42,22 +42,22 @@ class StatisticsCache:
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._kept = ByteCache(
-            MOST_BYTES, lambda kept: kept.statistics.size_bytes, largest_share=LARGEST_SHARE
+            MOST_BYTES, lambda entry: entry.statistics.size_bytes, largest_share=LARGEST_SHARE
         )
         self._one_at_a_time = asyncio.Lock()
         self._recounts: dict[Hashable, asyncio.Task[None]] = {}
 
     def get(self, scope: Hashable, count: Count) -> WordStatistics | None:
         """The statistics of a scope, if they were counted; `count` renews old ones."""
-        kept: _Kept | None = self._kept.get(scope)
-        age_s = USED_S if kept is None else self._clock() - kept.since
-        if kept is None or age_s >= USED_S:
+        entry: _Kept | None = self._kept.get(scope)
+        age_s = USED_S if entry is None else self._clock() - entry.since
+        if entry is None or age_s >= USED_S:
             return None
         if age_s >= FRESH_S and scope not in self._recounts:
             task = asyncio.create_task(self._recount(scope, count))
             self._recounts[scope] = task
             task.add_done_callback(lambda _: self._recounts.pop(scope, None))
-        return kept.statistics
+        return entry.statistics
 
     async def counted(self, scope: Hashable, count: Count) -> WordStatistics:
         """The statistics of a scope. Scopes are counted one at a time, to bound the load."""

@@ -66,7 +66,7 @@ from pipeline.search.bm25 import asking, ranking, ranking_by_forms
 from pipeline.search.candidates import Candidate
 from pipeline.search.sql import statement
 from pipeline.search.statistics import Count, StatisticsCache
-from pipeline.search.words import Lookups, WordStatistics
+from pipeline.search.words import QueryLookups, WordStatistics
 from pipeline.text.terms import MOST_ASKED
 from pipeline.turns.store import (
     among,
@@ -258,18 +258,18 @@ class Passages:
         """
         if not query_terms:
             return NO_WORDS
-        kept = self._kept_statistics(where) if where.of_pins_only else None
-        if kept is None:
+        statistics = self._kept_statistics(where) if where.of_pins_only else None
+        if statistics is None:
             values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
             rows = await self._rows(_by_words, where.shape, values)
             if not where.shape.of_memories or rows[0]["texts"] <= MOST_WHOLE:
                 return _word_hits(rows)
-            kept = await self._statistics.counted(*self._counting(where))
-        lookups = kept.lookups(query_terms)
-        values = {**where.values, **_looking(lookups, kept, where.pins)}
+            statistics = await self._statistics.counted(*self._counting(where))
+        lookups = statistics.lookups(query_terms)
+        values = {**where.values, **_looking(lookups, statistics, where.pins)}
         values |= {"limit": limit, "with_terms": with_terms}
         rows = await self._rows(_by_lookups, where.shape, values)
-        return replace(_word_hits(rows), cut=lookups.cut, texts=kept.texts)
+        return replace(_word_hits(rows), cut=lookups.cut, texts=statistics.texts)
 
     async def in_scope(
         self, scope: Scope, query_terms: Sequence[str], *, limit: int
@@ -482,12 +482,12 @@ def _best_first(placed: Select[Any] | CompoundSelect[Any], texts: ScalarSelect[i
 def _by_lookups(shape: Shape) -> ClauseElement:
     """Select the ranked ones of the memories that the lookups of a query read, as candidates."""
     lookup = statement("lookups").columns(most=Integer, wanted=ARRAY(BigInteger)).subquery("lookup")
-    held = memories.alias("held")
-    keys = func.word_keys(*(held.c[name] for name in WORD_KEYS_OF), type_=ARRAY(BigInteger))
+    rows = memories.alias("rows")
+    keys = func.word_keys(*(rows.c[name] for name in WORD_KEYS_OF), type_=ARRAY(BigInteger))
     # With this condition alone, no plan can read the memories of the scope by another index.
     read = (
-        select(held)
-        .where(keys.contains(lookup.c.wanted), held.c.state == literal_column("'ACTIVE'"))
+        select(rows)
+        .where(keys.contains(lookup.c.wanted), rows.c.state == literal_column("'ACTIVE'"))
         .limit(lookup.c.most)
         .lateral("read")
     )
@@ -506,7 +506,7 @@ def _by_lookups(shape: Shape) -> ClauseElement:
 
 
 def _looking(
-    lookups: Lookups, statistics: WordStatistics, pins: Mapping[str, str]
+    lookups: QueryLookups, statistics: WordStatistics, pins: Mapping[str, str]
 ) -> dict[str, Any]:
     """Parameters of `_by_lookups`."""
     owners = [f"{name}/{value}" for name, value in pins.items()]
@@ -520,7 +520,7 @@ def _looking(
         "mosts": [most for _, most, _ in keys],
         "keys": [key for _, _, key in keys],
         "forms": [form.term for form in lookups.forms],
-        "asked": [form.asked for form in lookups.forms],
+        "asked": [form.position for form in lookups.forms],
         "weights": [form.weight for form in lookups.forms],
         "holding": list(lookups.holding),
         "texts": float(statistics.texts),

@@ -4,7 +4,7 @@
 
 A small scope is compared whole, see ranking.sql. In a larger one a lookup reads the passages that
 have one term, or two terms that are both frequent, from an inverted index. All words count in the
-score of the passages that were read. So the work is bounded, whatever the size of the scope, and a
+score of the passages that were read. So the work is bounded for a scope of any size, and a
 passage is missed only if all of its words of the query are frequent.
 """
 
@@ -30,10 +30,10 @@ MORE, SOME_MORE = 1.5, 50
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A term of the scope's texts that stands for the query term at position `asked`."""
+    """A term of the scope's texts that stands for the query term at position `position`."""
 
     term: str
-    asked: int
+    position: int
     weight: float
 
 
@@ -46,7 +46,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Lookups:
+class QueryLookups:
     """The lookups of a query, and what its score needs.
 
     `holding`: number of passages with each query term; None if the statistics do not know the term.
@@ -82,7 +82,7 @@ class WordStatistics:
         """Bytes of memory, as an estimate: a term is in a dictionary and in the lines."""
         return 200 * len(self.holding) + 1_000
 
-    def lookups(self, terms: Sequence[str]) -> Lookups:
+    def lookups(self, terms: Sequence[str]) -> QueryLookups:
         """Choose the lookups for a query."""
         longest = set(sorted(terms, key=len, reverse=True)[:MOST_COMPOUND])
         forms = [
@@ -97,7 +97,7 @@ class WordStatistics:
         alone = {lookup.terms[0] for lookup in singles}
         cut = any(form.term not in alone for form in frequent if form.weight == 1)
         holding = [self._holding_of(at, forms) for at in range(len(terms))]
-        return Lookups([*singles, *joint], forms, holding, cut)
+        return QueryLookups([*singles, *joint], forms, holding, cut)
 
     def _forms(self, at: int, term: str, *, compounds: bool) -> Iterator[Form]:
         """The term itself, and terms of the scope that contain it or are contained in it."""
@@ -127,7 +127,7 @@ class WordStatistics:
             at = self._lines.find(part, end)
 
     def _singles(self, forms: Sequence[Form]) -> tuple[list[Lookup], list[Form]]:
-        """Lookups of single terms, rarest first, while they fit; and the forms that do not."""
+        """QueryLookups of single terms, rarest first, while they fit; and the forms that do not."""
         singles: dict[str, Lookup] = {}
         left, frequent = MOST_READ, []
         for form in sorted(forms, key=lambda form: self._holding(form.term) / form.weight):
@@ -142,7 +142,7 @@ class WordStatistics:
         return list(singles.values()), frequent
 
     def _joint(self, terms: Sequence[str], left: int) -> list[Lookup]:
-        """Lookups of passages with several of these frequent terms, rarest first, while they fit.
+        """QueryLookups of passages with several of these frequent terms, rarest first, while they fit.
 
         If no pair is rare enough, one of the passages with all of them.
         """
@@ -167,7 +167,7 @@ class WordStatistics:
 
     def _holding_of(self, at: int, forms: Sequence[Form]) -> float | None:
         """Number of passages with a query term, where a compound counts in part."""
-        own = [form for form in forms if form.asked == at]
+        own = [form for form in forms if form.position == at]
         holding = sum(form.weight * self._holding(form.term) for form in own)
         return min(holding, float(self.texts)) or None
 

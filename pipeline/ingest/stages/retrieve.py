@@ -121,8 +121,8 @@ async def _candidates(
     if number > MOST_EXACT:
         reach = INDEX_REACH * limit
         hits = await index.nearest_in_lane(scope, vectors, limit=reach, least=number)
-        asked = list(dict.fromkeys(term for fact in facts for term in terms.asked(fact.text)))
-        worded, number = await words.in_scope(scope, asked, limit=MOST_COMPARED)
+        all_terms = list(dict.fromkeys(term for fact in facts for term in terms.asked(fact.text)))
+        worded, number = await words.in_scope(scope, all_terms, limit=MOST_COMPARED)
         rows = await memories.comparable_of(
             scope,
             ids=[*hits, *worded],

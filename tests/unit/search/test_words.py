@@ -56,10 +56,10 @@ NAMES = st.text(string.ascii_lowercase, min_size=1, max_size=12)
     st.lists(NAMES, max_size=64, unique=True),
     st.integers(2_001, 1_000_000),
 )
-def test_lookups_are_bounded(holding: dict[str, float], asked: list[str], texts: int) -> None:
-    held = {term: min(count, texts) for term, count in holding.items()}
-    chosen = WordStatistics(texts, 10.0, held, counted=min(texts, 20_000)).lookups(asked)
+def test_lookups_are_bounded(holding: dict[str, float], query: list[str], texts: int) -> None:
+    counts = {term: min(count, texts) for term, count in holding.items()}
+    chosen = WordStatistics(texts, 10.0, counts, counted=min(texts, 20_000)).lookups(query)
     assert sum(lookup.most for lookup in chosen.lookups) <= MOST_READ
     assert len(chosen.lookups) <= MOST_LOOKUPS + 15
     alone = {lookup.terms[0] for lookup in chosen.lookups if len(lookup.terms) == 1}
-    assert chosen.cut or alone.issuperset(asked)
+    assert chosen.cut or alone.issuperset(query)
