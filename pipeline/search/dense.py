@@ -28,7 +28,7 @@ from pipeline.domain.vectors import NO_VECTOR, Vector
 from pipeline.ports import Embedder, VectorHit
 from pipeline.search.candidates import Candidate
 from pipeline.search.ports import SearchStores
-from pipeline.search.store import Where
+from pipeline.search.where import Where
 from pipeline.vector_index.index import VectorIndex, compared
 
 log = structlog.get_logger()

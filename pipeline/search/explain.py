@@ -11,7 +11,7 @@ from pipeline.domain.passages import PassageKey
 from pipeline.search.candidates import Candidate, Score
 from pipeline.search.cutoff import Cutoff
 from pipeline.search.ports import SearchStores
-from pipeline.search.store import Where
+from pipeline.search.where import Where
 
 # Number of candidates explained if the request names no ids: the best that were not returned.
 NEXT = 10

@@ -20,7 +20,8 @@ from pipeline.ports import Reranker
 from pipeline.search.candidates import Candidate
 from pipeline.search.cutoff import Cutoff, compared_for
 from pipeline.search.prompt_context import labelled
-from pipeline.search.store import Passages, Where
+from pipeline.search.store import Passages
+from pipeline.search.where import Where
 
 log = structlog.get_logger()
 

@@ -5,8 +5,7 @@
                                                                                               │
     SearchResult ◄── hits (the ledger) ◄── cutoff ◄── reranked and evidence, on request ◄─────┘
 
-Both indexes only propose; the ledger decides which passages exist, match, and belong to the
-project.
+Both indexes only propose; the ledger decides which passages exist, match and are the project's.
 """
 
 from __future__ import annotations
@@ -54,8 +53,9 @@ from pipeline.search.ports import SearchStores
 from pipeline.search.rerank import Reranking, rerank
 from pipeline.search.sessions import locate
 from pipeline.search.signals import names_time, set_signals
-from pipeline.search.store import Where, WordHits
+from pipeline.search.store import WordHits
 from pipeline.search.weights import Weights
+from pipeline.search.where import Where
 from pipeline.text import terms
 from pipeline.text.question_topics import NO_TOPICS, Topics, topics
 from pipeline.text.questions import content_words, has_known_question_words, is_latin
@@ -577,9 +577,7 @@ async def _embed(
 ) -> EmbeddedQuery:
     """Embed the question with the turns before it, and for strict evidence its content words.
 
-    All in one request. NO_VECTOR if the model does not answer.
-
-    A remote model has `limit_s` seconds.
+    All in one request; a remote model has `limit_s` seconds. NO_VECTOR if it does not answer.
     """
     parts = topics(query.text) if query.measures_evidence else NO_TOPICS
     words = {word.terms: word.text for part in parts.words for word in part}

@@ -142,7 +142,7 @@ class WordStatistics:
         return list(singles.values()), frequent
 
     def _joint(self, terms: Sequence[str], left: int) -> list[Lookup]:
-        """QueryLookups of passages with several of these frequent terms, rarest first, while they fit.
+        """Lookups of passages with several of these frequent terms, rarest first, while they fit.
 
         If no pair is rare enough, one of the passages with all of them.
         """

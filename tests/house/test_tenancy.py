@@ -35,7 +35,7 @@ EDGES = {
     "pipeline/lanes/batches.py",
     "pipeline/lanes/store.py",
     "pipeline/profiles/store.py",
-    "pipeline/search/store.py",
+    "pipeline/search/where.py",
     "pipeline/replays/store.py",
     "pipeline/seals/store.py",
     "pipeline/summaries/store.py",

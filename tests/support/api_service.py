@@ -30,7 +30,7 @@ from pipeline.domain.passages import PassageKey
 from pipeline.domain.vectors import from_bytes
 from pipeline.lanes.load import LoadView
 from pipeline.ports import Dispatcher
-from pipeline.search.store import Where
+from pipeline.search.where import Where
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
 from tests.support.described import as_described

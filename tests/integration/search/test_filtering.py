@@ -16,7 +16,7 @@ from pipeline.ledger.engine import STATEMENTS
 from pipeline.ledger.filter_conditions import matching, shape
 from pipeline.ledger.statements import SHAPES, SHAPES_BYTES, Direct
 from pipeline.ledger.tables import memories
-from pipeline.search.store import Where
+from pipeline.search.where import Where
 from tests.support.engine import Engine
 
 

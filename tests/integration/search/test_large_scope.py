@@ -16,7 +16,8 @@ from pipeline.ledger import statements
 from pipeline.ledger.byte_cache import ByteCache
 from pipeline.ledger.engine import connect
 from pipeline.search import store
-from pipeline.search.store import Passages, Where
+from pipeline.search.store import Passages
+from pipeline.search.where import Where
 from pipeline.text import terms
 from tests.support.engine import Engine
 from tests.support.plans import rows_read_so_far

@@ -15,7 +15,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.ingest.accept import accept
 from pipeline.search.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
-from pipeline.search.store import Where
+from pipeline.search.where import Where
 from pipeline.text import terms
 from tests.support.engine import Engine
 

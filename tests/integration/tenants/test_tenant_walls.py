@@ -9,7 +9,7 @@ from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import Snapshot
-from pipeline.search.store import Where
+from pipeline.search.where import Where
 from tests.support.engine import Engine
 
 OTHER = ProjectId(uuid4())

@@ -12,7 +12,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.ledger.statements import DIALECT
 from pipeline.search import store
-from pipeline.search.store import Where
+from pipeline.search.where import Where
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 BUILDERS = (store._by_words, store._counted, store._vectors, store._matching, store._candidates)

@@ -1,0 +1,165 @@
+"""Candidate columns: what a search reads of each passage, its turn and the turn before that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    CompoundSelect,
+    FromClause,
+    Integer,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal,
+    null,
+    nulls_last,
+    or_,
+    select,
+    true,
+)
+
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import FACT, PassageKey
+from pipeline.ledger.tables import events, messages
+from pipeline.search.candidates import Candidate
+from pipeline.turns.store import forgotten, just_before, turn_passages
+
+WITH_TERMS = bindparam("with_terms", type_=Boolean)
+
+
+def fact_columns(facts: FromClause) -> list[ColumnElement[Any]]:
+    """Columns of memories as passages; the same as those of turns."""
+    by_user = case(
+        (facts.c.attributed_to == Role.ASSISTANT, facts.c.agent_id), else_=facts.c.user_id
+    )
+    return [
+        facts.c.id,
+        cast(literal(FACT), Integer).label("ordinal"),
+        facts.c.lane_id,
+        facts.c.event_id,
+        facts.c.message_ordinal,
+        cast(null(), BigInteger).label("seq"),
+        by_user.label("speaker"),
+        facts.c.said_at,
+        facts.c.subject.is_not(None).label("has_subject"),
+        func.cardinality(facts.c.terms).label("length"),
+    ]
+
+
+def turn_columns() -> list[ColumnElement[Any]]:
+    """Columns of turns as passages; the same as those of memories."""
+    turns = turn_passages
+    by_role = case((turns.c.role == Role.ASSISTANT, turns.c.agent_id), else_=turns.c.user_id)
+    return [
+        turns.c.event_id.label("id"),
+        turns.c.ordinal,
+        turns.c.lane_id,
+        turns.c.event_id,
+        turns.c.ordinal.label("message_ordinal"),
+        turns.c.seq,
+        func.coalesce(turns.c.name, by_role).label("speaker"),
+        turns.c.said_at,
+        literal(False).label("has_subject"),
+        func.cardinality(turns.c.terms).label("length"),
+    ]
+
+
+def placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
+    """Select memories as candidates, each with its turn and the turn before that."""
+    turn = (
+        select(messages)
+        .select_from(events)
+        .join(messages, messages.c.seq == events.c.seq)
+        .where(
+            events.c.id == facts.c.event_id,
+            messages.c.lane_id == facts.c.lane_id,
+            messages.c.ordinal == facts.c.message_ordinal,
+        )
+        .limit(1)  # so the planner looks up one message for each fact
+        .lateral("turn")
+    )
+    before = just_before(turn)
+    speaker = func.coalesce(turn.c.name, facts.c.speaker)
+    return (
+        select(*_candidate_columns(facts, turn, before, speaker, turn.c.content), *more)
+        .select_from(facts)
+        .outerjoin(turn, true())
+        .outerjoin(before, true())
+    )
+
+
+def placed_turns(turns: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
+    """Select turns as candidates, each with the turn before it."""
+    before = just_before(turns)
+    its_message = and_(
+        messages.c.lane_id == turns.c.lane_id,
+        messages.c.seq == turns.c.seq,
+        messages.c.ordinal == turns.c.ordinal,
+    )
+    content = messages.c.content
+    return (
+        select(*_candidate_columns(turns, turns, before, turns.c.speaker, content), *more)
+        .select_from(turns)
+        .join(messages, its_message)
+        .outerjoin(before, true())
+        .where(~forgotten(turns))
+    )
+
+
+def _candidate_columns(
+    passages: FromClause,
+    turn: FromClause,
+    before: FromClause,
+    speaker: ColumnElement[Any],
+    content: ColumnElement[Any],
+) -> list[ColumnElement[Any]]:
+    """Columns of a candidate; see `as_candidate`."""
+    last = func.right(func.rtrim(content), 1)
+    return [
+        passages.c.id,
+        passages.c.ordinal,
+        passages.c.lane_id,
+        speaker.label("speaker"),
+        passages.c.said_at.label("at"),
+        turn.c.seq.label("turn_seq"),
+        turn.c.ordinal.label("turn_ordinal"),
+        before.c.seq.label("before_seq"),
+        before.c.ordinal.label("before_ordinal"),
+        passages.c.has_subject,
+        passages.c.length,
+        func.coalesce(or_(last == "?", last == "？"), literal(False)).label("is_question"),
+    ]
+
+
+def as_candidate(row: Mapping[str, Any]) -> Candidate:
+    """Build a candidate. Columns are read by key, in C, because there may be hundreds of rows."""
+    turn, before = row["turn_seq"], row["before_seq"]
+    return Candidate(
+        PassageKey(row["id"], row["ordinal"]),
+        row["lane_id"],
+        row["speaker"],
+        row["at"],
+        None if turn is None else (turn, row["turn_ordinal"]),
+        None if before is None else (before, row["before_ordinal"]),
+        row.get("embedding"),
+        row.get("terms") or (),
+        row["has_subject"],
+        row["length"] or 0,
+        row["is_question"],
+    )
+
+
+def best_first(placed: Select[Any] | CompoundSelect[Any], texts: ScalarSelect[int]) -> Select[Any]:
+    """Select candidates, best first, each with `texts`; without candidates, one row of NULLs."""
+    rows, size = placed.subquery("rows"), select(texts.label("texts")).subquery("size")
+    query = select(size.c.texts, *rows.c).select_from(size.outerjoin(rows, true()))
+    return query.order_by(nulls_last(rows.c.share.desc()), rows.c.id, rows.c.ordinal)

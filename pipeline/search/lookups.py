@@ -1,0 +1,121 @@
+"""Lookups: the statements that compare the words of a query with a large scope.
+
+An inverted index selects the memories to score. The statistics it needs are counted before, in
+the newest texts of the scope. See pipeline/search/words.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ClauseElement,
+    Float,
+    Integer,
+    Text,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
+
+from pipeline.domain.filters import ENTITY_IDS
+from pipeline.ledger.tables import memories
+from pipeline.search.bm25 import ranking_by_forms
+from pipeline.search.candidate_columns import WITH_TERMS, best_first, fact_columns, placed_facts
+from pipeline.search.sql import statement
+from pipeline.search.where import Shape
+from pipeline.search.words import QueryLookups, WordStatistics
+
+# Texts of a scope, the newest ones, in which words are counted; most different words; and the
+# number up to which the texts themselves are counted.
+MOST_COUNTED, MOST_WORDS, MOST_TEXTS = 20_000, 50_000, 300_000
+# Parameters of the function word_keys.
+WORD_KEYS_OF = ("project_id", "lane_id", *ENTITY_IDS, "terms")
+
+
+def by_lookups(shape: Shape) -> ClauseElement:
+    """Select the ranked ones of the memories that the lookups of a query read, as candidates."""
+    lookup = statement("lookups").columns(most=Integer, wanted=ARRAY(BigInteger)).subquery("lookup")
+    rows = memories.alias("rows")
+    keys = func.word_keys(*(rows.c[name] for name in WORD_KEYS_OF), type_=ARRAY(BigInteger))
+    # With this condition alone, no plan can read the memories of the scope by another index.
+    read = (
+        select(rows)
+        .where(keys.contains(lookup.c.wanted), rows.c.state == literal_column("'ACTIVE'"))
+        .limit(lookup.c.most)
+        .lateral("read")
+    )
+    scope = (
+        select(*fact_columns(read), read.c.terms)
+        .select_from(lookup.join(read, true()))
+        .where(shape.on_current(read))
+        .ext(distinct_on(read.c.id))
+        .cte("scope")
+    )
+    ranked = ranking_by_forms(scope).cte("ranked")
+    first = select(scope, ranked.c.share).join(ranked, ranked.c.id == scope.c.id).cte("first")
+    its_terms = case((WITH_TERMS, first.c.terms)).label("terms")
+    texts = select(func.count()).select_from(scope).scalar_subquery()
+    return best_first(placed_facts(first, first.c.share, its_terms), texts)
+
+
+def looking(
+    lookups: QueryLookups, statistics: WordStatistics, pins: Mapping[str, str]
+) -> dict[str, Any]:
+    """Parameters of `by_lookups`."""
+    owners = [f"{name}/{value}" for name, value in pins.items()]
+    keys = [
+        (number, lookup.most, key)
+        for number, lookup in enumerate(lookups.lookups)
+        for key in (*owners, *(f"term/{term}" for term in lookup.terms))
+    ]
+    return {
+        "lookups": [number for number, _, _ in keys],
+        "mosts": [most for _, most, _ in keys],
+        "keys": [key for _, _, key in keys],
+        "forms": [form.term for form in lookups.forms],
+        "asked": [form.position for form in lookups.forms],
+        "weights": [form.weight for form in lookups.forms],
+        "holding": list(lookups.holding),
+        "texts": float(statistics.texts),
+        "length": float(statistics.length),
+    }
+
+
+def word_counts(shape: Shape) -> ClauseElement:
+    """Select the words of the newest memories, the most frequent ones first, and their counts."""
+    newest = (
+        select(memories.c.terms)
+        .where(shape.on_facts)
+        .order_by(memories.c.created_at.desc())
+        .limit(literal_column(str(MOST_COUNTED)))
+        .cte("newest")
+    )
+    each = select(func.unnest(newest.c.terms, type_=Text()).label("term")).subquery("each")
+    count = func.count().label("count")
+    words = (
+        select(each.c.term, count)
+        .group_by(each.c.term)
+        .order_by(count.desc(), each.c.term)
+        .limit(literal_column(str(MOST_WORDS)))
+        .subquery("words")
+    )
+    length = func.avg(func.cardinality(newest.c.terms), type_=Float())
+    return select(
+        select(func.count()).select_from(newest).scalar_subquery().label("counted"),
+        select(cast(length, Float)).select_from(newest).scalar_subquery().label("length"),
+        func.array_agg(words.c.term).label("terms"),
+        func.array_agg(words.c["count"]).label("counts"),
+    )
+
+
+def text_count(shape: Shape) -> ClauseElement:
+    """Count the memories, up to MOST_TEXTS."""
+    some = select(memories.c.id).where(shape.on_facts).limit(literal_column(str(MOST_TEXTS)))
+    return select(func.count()).select_from(some.subquery("some"))
