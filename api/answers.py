@@ -546,6 +546,11 @@ ANSWERS: Mapping[str, Schema] = {
     "DELETE /v1/user-tokens/": fields(message=TEXT, revoked=WHOLE),
     "DELETE /v1/user-tokens/{token_id}/": ref("Done"),
     "GET /v1/users/{user_id}/download/": ref("UserDownload"),
+    "GET /v1/transfer/export/": TEXT,
+    "POST /v1/transfer/import/": either(
+        fields(events=many(fields(event_id=ID, lines=WHOLE))),
+        fields(dry_run=FLAG, new=OBJECT, stored=OBJECT),
+    ),
     "DELETE /v1/keys/{key_id}/": ref("Done"),
     f"GET {HOOKS}projects/{{project_id}}/": many(ref("Webhook")),
     f"POST {HOOKS}projects/{{project_id}}/": ref("NewWebhook"),
@@ -563,4 +568,8 @@ ANSWERS: Mapping[str, Schema] = {
 # Operations that answer 202 if the result is not ready in time.
 LATER = ("POST /v1/exports/get/", "POST /v1/summary/")
 # Media types of responses that are not JSON.
-TEXTS = {f"GET {EVENT}stream/": "text/event-stream", "GET /metrics": "text/plain"}
+TEXTS = {
+    f"GET {EVENT}stream/": "text/event-stream",
+    "GET /metrics": "text/plain",
+    "GET /v1/transfer/export/": "application/x-ndjson",
+}

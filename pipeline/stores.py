@@ -60,6 +60,8 @@ from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Projects
 from pipeline.tenants.saved_views import SavedViews
 from pipeline.tenants.user_tokens import UserTokens
+from pipeline.transfer.export import Export
+from pipeline.transfer.store import Transfers
 from pipeline.turns.user_messages import UserMessages
 from pipeline.turns.vectors import TurnVectors
 from pipeline.versions.changes import Changes
@@ -90,6 +92,8 @@ class Ledger:
     memory_vectors: MemoryVectors
     turn_vectors: TurnVectors
     user_messages: UserMessages
+    export: Export
+    transfers: Transfers
     histories: MemoryHistory
     versions: Versions
     restores: Restore
@@ -175,6 +179,8 @@ class Ledger:
             memory_vectors=MemoryVectors(engine),
             turn_vectors=TurnVectors(engine),
             user_messages=UserMessages(engine),
+            export=Export(long),
+            transfers=Transfers(engine),
             histories=MemoryHistory(engine),
             versions=Versions(engine),
             restores=Restore(engine),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli import client, doctor, events, keys, plan, replays, verify
+from deploy.cli import client, doctor, events, keys, plan, replays, transfer, verify
 from deploy.cli import settings as settings_command
 from deploy.cli.context import Options, local
 from deploy.demo import __main__ as demonstration
@@ -33,6 +33,8 @@ app = typer.Typer(
 app.add_typer(keys.app, name="keys", rich_help_panel=API)
 app.add_typer(events.app, name="events", rich_help_panel=API)
 app.add_typer(replays.app, name="replay", rich_help_panel=API)
+app.command("export", rich_help_panel=API)(transfer.export)
+app.command("import", rich_help_panel=API)(transfer.import_file)
 app.command("verify", rich_help_panel=API)(verify.verify)
 app.command("hook", rich_help_panel=API, context_settings=client.PASSED_ON)(client.hook)
 app.command("proxy", rich_help_panel=API, context_settings=client.PASSED_ON)(client.proxy)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import httpx
 
 from deploy.stack.failure import StackError
 from deploy.stack.layout import command_line
+from deploy.stack.waiting import wait_until
 
 # Longer than the longest `wait` of the API.
 TIMEOUT_S = 90.0
+# Tries of a request while the server is busy, and the longest pause between two of them.
+MOST_TRIES, LONGEST_WAIT_S = 100, 30.0
 
 
 class ApiConnection:
@@ -50,6 +54,39 @@ class ApiConnection:
         fields = {name: value for name, value in body.items() if value is not None}
         return self._request("POST", path, json=fields)
 
+    def stream(self, path: str, **params: str | None) -> Iterator[str]:
+        """Send a GET request and yield the lines of the response as they arrive."""
+        query = {name: value for name, value in params.items() if value is not None}
+        with self._reached(), self._http.stream("GET", path, params=query) as response:
+            if response.is_error:
+                response.read()
+                raise StackError(explanation(response))
+            yield from response.iter_lines()
+
+    def submit(self, path: str, **body: object) -> dict[str, Any]:
+        """Like `post`; a server that is busy is asked again after the time that it names."""
+        for _ in range(MOST_TRIES):
+            with self._reached():
+                response = self._http.post(path, json=body)
+            if response.status_code not in (429, 503):
+                break
+            wait_s = float(response.headers.get("Retry-After", 1))
+            wait_until(lambda: False, min(wait_s, LONGEST_WAIT_S))
+        if response.is_error:
+            raise StackError(explanation(response))
+        return dict(response.json())
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Errors: StackError if no server answers."""
+        try:
+            yield
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise StackError(
+                f"Nothing answers at {self._url} ({type(error).__name__}). Start the local stack"
+                f" with `{command_line('up')}`, or name another API with --url."
+            ) from error
+
     def delete(self, path: str, **params: str | bool) -> dict[str, Any]:
         """Send a DELETE request and return the JSON object."""
         return self._request("DELETE", path, params=params)
@@ -66,13 +103,8 @@ class ApiConnection:
 
         Errors: StackError if no server answers, or for an error response.
         """
-        try:
+        with self._reached():
             response = self._http.request(method, path, params=params, json=json)
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise StackError(
-                f"Nothing answers at {self._url} ({type(error).__name__}). Start the local stack"
-                f" with `{command_line('up')}`, or name another API with --url."
-            ) from error
         if response.is_error:
             raise StackError(explanation(response))
         return dict(response.json())

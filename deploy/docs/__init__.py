@@ -7,4 +7,5 @@ failures     docs/reference/failures.md     from states, failure codes, HTTP err
 metrics      docs/reference/metrics.md      from pipeline.telemetry
 operations   docs/reference/operations.md   from the OpenAPI description
 commands     docs/reference/cli.md          from the `memlane` command
+export_format  docs/reference/export-format.md  from the lines of an export
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deploy.docs import commands, failures, metrics, operations, settings
+from deploy.docs import commands, export_format, failures, metrics, operations, settings
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings.page,
@@ -12,4 +12,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "metrics.md": metrics.page,
     "operations.md": operations.page,
     "cli.md": commands.page,
+    "export-format.md": export_format.page,
 }

@@ -120,6 +120,7 @@ class EventType(StrEnum):
     RESOLUTION = "RESOLUTION"
     INCOGNITO = "INCOGNITO"
     PROFILE = "PROFILE"
+    IMPORT = "IMPORT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ class AddOptions:
     """Options of an add. Only events with equal options share a batch.
 
     `procedural`: store one summary of the messages, which are an agent's work. `mode`: None for the
-    mode of the project. `graph`: None for the setting of the project.
+    mode of the project. `graph`: None for the setting of the project. `records`: the lines of an
+    import as a JSON array, until their rows are stored.
     """
 
     infer: bool = True
@@ -169,6 +171,7 @@ class AddOptions:
     mode: Mode | None = None
     dry_run: DryRun | None = None
     graph: bool | None = None
+    records: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,6 +199,8 @@ def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:
     """Refuse an undo that is not possible, or, without `force`, only in part. Errors: Conflict."""
     if event.event_type == EventType.DRY_RUN:
         raise Conflict("There is nothing to undo: the event is a dry run.")
+    if event.event_type == EventType.IMPORT:
+        raise Conflict("An import cannot be undone: delete or erase what it brought.")
     if event.undone_at is not None:
         raise Conflict(f"This event was undone already, at {event.undone_at.isoformat()}.")
     if event.status not in FINAL:

@@ -16,6 +16,7 @@ from pipeline.memories.store import Memories
 from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.recordings import Recordings
 from pipeline.profiles.store import Profiles
+from pipeline.transfer.store import Transfers
 from pipeline.versions.store import Versions
 
 
@@ -74,6 +75,10 @@ class IngestStores(Protocol):
     @property
     def recordings(self) -> Recordings:
         """Recorded answers, for replays."""
+
+    @property
+    def transfers(self) -> Transfers:
+        """Reads of imports."""
 
     @property
     def versions(self) -> Versions:

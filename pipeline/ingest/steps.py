@@ -14,6 +14,7 @@ from pipeline.ingest.stages.answer import answer
 from pipeline.ingest.stages.apply import apply
 from pipeline.ingest.stages.consolidate import consolidate
 from pipeline.ingest.stages.extract import extract
+from pipeline.ingest.stages.import_lines import import_lines
 from pipeline.ingest.stages.profile import generate, store
 from pipeline.ingest.stages.relate import relate
 from pipeline.ingest.stages.retrieve import retrieve
@@ -59,7 +60,13 @@ def follows_at_once(stage: StageName, options: AddOptions) -> bool:
 
 
 async def perform(stage: StageName, batch: Batch, services: Services) -> Finished:
-    """Run the stage's step on the batch. It only reads; the caller commits what it returns."""
+    """Run the stage's step on the batch. It only reads; the caller commits what it returns.
+
+    An import has one stage, which calls no model but the embedder.
+    """
+    if batch.options.records is not None:
+        transfers = services.ledger.transfers
+        return await import_lines(batch, embedder=services.embedder, transfers=transfers)
     finished = await _perform(stage, batch, services)
     return finished if batch.options.dry_run is None else without_effects(finished)
 

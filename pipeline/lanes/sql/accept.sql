@@ -66,6 +66,7 @@ WITH project AS MATERIALIZED (
     INSERT INTO events (id, project_id, lane_id, seq, event_type, options, tokens)
     SELECT event_id, project_id, lane_id, seq,
            CASE WHEN options #> '{dry_run,id}' IS NOT NULL THEN 'DRY_RUN'
+                WHEN options ->> 'records' IS NOT NULL THEN 'IMPORT'
                 ELSE coalesce(options #>> '{question,kind}', 'ADD') END, options, tokens
     FROM numbered
 ), said AS (

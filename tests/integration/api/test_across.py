@@ -87,6 +87,16 @@ class Case:
 
 
 MAYA = {"user_id": "maya"}
+
+
+def memory_line(memory_id: str) -> dict[str, str]:
+    """A line of an import, for a memory of another project."""
+    at = dict.fromkeys(
+        ("said_at", "valid_from", "created_at", "updated_at"), "2026-03-01T09:00:00Z"
+    )
+    return {"type": "memory", "id": memory_id, "text": "I live in Oslo."} | MAYA | at
+
+
 # Paths that answer null or [] for an unknown id, as Mem0's open-source server does.
 EMPTY_IF_UNKNOWN = ("/memories/{memory_id}/", "/memories/{memory_id}/history/")
 FOUND_BY = (
@@ -209,6 +219,11 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("DELETE", "/v1/user-tokens/"): [Case(WRITE, query=lambda _: {"user_id": "jon"})],
     ("DELETE", "/v1/user-tokens/{token_id}/"): [Case(WRITE)],
     ("GET", "/v1/users/{user_id:path}/download/"): [Case(READ)],
+    ("GET", "/v1/transfer/export/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
+    ("POST", "/v1/transfer/import/"): [
+        Case(WRITE, lambda it: {"records": [memory_line(it.memory_id)]}),
+        Case(WRITE, lambda it: {"records": [memory_line(it.memory_id)], "dry_run": True}),
+    ],
     ("POST", "/v1/erasures/"): [Case(WRITE, lambda it: {"agent_id": it.entity_id})],
     ("GET", "/v1/erasures/{event_id}/"): [Case(READ)],
     ("PUT", "/v1/runs/{run_id:path}/"): [

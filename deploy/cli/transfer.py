@@ -1,0 +1,215 @@
+"""memlane export, memlane import: everything that is stored, as lines of JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from deploy.cli.connection import ApiConnection
+from deploy.cli.context import AsJson, options, print_json
+from deploy.stack.failure import StackError
+
+# Limits of one request: lines, bytes, and JSON values, of which each has at most one comma.
+MOST_LINES, MOST_BYTES, MOST_VALUES = 500, 500_000, 12_000
+# Events that are not waited for yet: a longer queue would only wait in the server.
+MOST_OPEN = 100
+WAIT_S = 30
+
+File = Annotated[Path, typer.Argument(help="The file, JSON lines.", metavar="FILE", dir_okay=False)]
+User = Annotated[str | None, typer.Option("--user", help="Only of this user_id.")]
+Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent_id.")]
+AppId = Annotated[str | None, typer.Option("--app", help="Only of this app_id.")]
+Run = Annotated[str | None, typer.Option("--run", help="Only of this run_id.")]
+
+
+def export(
+    context: typer.Context,
+    file: File,
+    user: User = None,
+    agent: Agent = None,
+    app_id: AppId = None,
+    run: Run = None,
+) -> None:
+    """Write everything that is stored to a file, or that of some ids: memories with their history,
+    turns, graph, summaries and conflicts.
+
+    Temporary runs are left out. An existing file is replaced once the new one is complete.
+    """
+    ids = {"user_id": user, "agent_id": agent, "app_id": app_id, "run_id": run}
+    part = file.with_name(f"{file.name}.part")
+    last: dict[str, Any] = {}
+    with options(context).connect() as api, part.open("w", encoding="utf-8") as written:
+        for line in api.stream("/v1/transfer/export/", **ids):
+            written.write(line + "\n")
+            if line.startswith('{"type":"end"'):
+                last = orjson.loads(line)
+        written.flush()
+        os.fsync(written.fileno())
+    if not last:
+        raise StackError(f"The export ended early; {part} is incomplete. Try again.")
+    part.replace(file)
+    print(_numbers(last["lines"]))
+
+
+def import_file(
+    context: typer.Context,
+    file: File,
+    new_ids: Annotated[
+        bool,
+        typer.Option("--new-ids", help="Replace each id: for a copy beside the original project."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would be stored, and store nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Store the lines of an export. Ids and times stay, and no language model is called.
+
+    Run it again after an interruption: lines that are stored already change nothing. Exit code 1 if
+    a part could not be stored.
+    """
+    with options(context).connect() as api:
+        run = ImportRun(api, new_ids=new_ids, dry_run=dry_run)
+        run.send(checked(file))
+    if as_json:
+        print_json(run.summary())
+    else:
+        run.show()
+    raise typer.Exit(1 if run.failures else 0)
+
+
+@dataclass(slots=True)
+class ImportRun:
+    """Sends lines in requests of limited size, and waits for their events."""
+
+    api: ApiConnection
+    new_ids: bool = False
+    dry_run: bool = False
+    lines: Counter[str] = field(default_factory=Counter)
+    stored_before: Counter[str] = field(default_factory=Counter)
+    memories: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    _open: deque[str] = field(default_factory=deque)
+
+    def send(self, lines: Iterable[bytes]) -> None:
+        """Send all lines and wait for the end of their events."""
+        for part in requests(lines):
+            body = {"records": part, "new_ids": self.new_ids, "dry_run": self.dry_run}
+            answer = self.api.submit("/v1/transfer/import/", **body)
+            if self.dry_run:
+                self.lines.update(answer["new"])
+                self.stored_before.update(answer["stored"])
+                continue
+            self.lines.update(record["type"] for record in part)
+            self._open.extend(event["event_id"] for event in answer["events"])
+            while len(self._open) > MOST_OPEN:
+                self._wait()
+            _progress(sum(self.lines.values()))
+        while self._open:
+            self._wait()
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of lines and memories, and the failures."""
+        if self.dry_run:
+            return {"dry_run": True, "new": self.lines, "stored": self.stored_before}
+        return {"lines": self.lines, "memories": self.memories, "failures": self.failures}
+
+    def show(self) -> None:
+        """Print the numbers and the failures."""
+        if self.dry_run:
+            print(f"New: {_numbers(self.lines)}")
+            print(f"Stored already: {_numbers(self.stored_before)}")
+            return
+        print(f"Read: {_numbers(self.lines)}")
+        print(f"Memories added: {self.memories['ADD']}, left as stored: {self.memories['NOOP']}")
+        for failure in self.failures:
+            print(f"FAILED {failure}", file=sys.stderr)
+
+    def _wait(self) -> None:
+        """Wait for the oldest event."""
+        event_id = self._open.popleft()
+        event = self.api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
+        while event["status"] in ("PENDING", "RUNNING"):
+            event = self.api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
+        if event["status"] != "SUCCEEDED":
+            self.failures.append(f"{event_id}: {event['error']}")
+        self.memories.update(line["event"] for line in event["results"])
+
+
+def checked(file: Path) -> Iterator[bytes]:
+    """The lines of a file without its first and last one.
+
+    Errors: StackError if it has another format, or is incomplete.
+    """
+    lines, numbers = _records(file), Counter[str]()
+    expected: dict[str, int] | None = None
+    first = True
+    for place, line in enumerate(lines, start=1):
+        kind = _kind(file, place, line)
+        if kind == "header":
+            _require_format(file, orjson.loads(line))
+        elif kind == "end":
+            expected = orjson.loads(line)["lines"]
+        else:
+            numbers[kind] += 1
+        first = False
+    if first:
+        raise StackError(f"{file} is empty.")
+    if expected != numbers:
+        raise StackError(
+            f"{file} is incomplete: its last line should be of type end, with the number of lines."
+        )
+    return (line for line in _records(file) if _kind(file, 0, line) not in ("header", "end"))
+
+
+def requests(lines: Iterable[bytes]) -> Iterator[list[dict[str, Any]]]:
+    """The lines in groups within the limits of a request. A larger line is a group of its own."""
+    part: list[dict[str, Any]] = []
+    size = values = 0
+    for line in lines:
+        more = line.count(b",") + line.count(b"[") + line.count(b"{")
+        full = size + len(line) > MOST_BYTES or values + more > MOST_VALUES
+        if part and (full or len(part) == MOST_LINES):
+            yield part
+            part, size, values = [], 0, 0
+        part.append(orjson.loads(line))
+        size, values = size + len(line), values + more
+    if part:
+        yield part
+
+
+def _records(file: Path) -> Iterator[bytes]:
+    try:
+        with file.open("rb") as opened:
+            yield from (line for line in opened if line.strip())
+    except OSError as error:
+        raise StackError(f"{file} cannot be read ({error.strerror}).") from error
+
+
+def _kind(file: Path, place: int, line: bytes) -> str:
+    try:
+        return str(orjson.loads(line)["type"])
+    except (ValueError, KeyError, TypeError):
+        raise StackError(f"{file}, line {place}: not a JSON object with a type.") from None
+
+
+def _require_format(file: Path, header: dict[str, Any]) -> None:
+    if (header.get("format"), header.get("version")) != ("memlane-export", 1):
+        raise StackError(f"{file} is no memlane-export of version 1.")
+
+
+def _numbers(numbers: Any) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in sorted(numbers.items())) or "nothing"
+
+
+def _progress(lines: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{lines:,} lines sent", end="", file=sys.stderr)

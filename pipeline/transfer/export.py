@@ -1,0 +1,310 @@
+"""Export: everything of a project, or of some of its owners, as lines, in one snapshot.
+
+The order of the lines depends only on what is stored: owners by kind and id, then the scopes by
+their ids, each with its events, memories, entities, relations, summaries and conflicts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import BigInteger, Row, Table, and_, any_, func, literal, select, text, tuple_
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline import __version__
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.filter_conditions import among, one_of, shown
+from pipeline.ledger.tables import (
+    conflict_members,
+    conflicts,
+    entities,
+    events,
+    feedback,
+    graph_receipts,
+    lanes,
+    memories,
+    memory_history,
+    messages,
+    owners,
+    past_states,
+    receipts,
+    relations,
+    summaries,
+)
+from pipeline.text.equality import text_hash
+from pipeline.transfer.records import (
+    EVENT_TYPES,
+    FORMAT,
+    VERSION,
+    ConflictMember,
+    ConflictRecord,
+    EntityRecord,
+    EventRecord,
+    FeedbackEntry,
+    GraphReceiptPart,
+    HistoryPart,
+    MemoryState,
+    OwnerRecord,
+    PastStatePart,
+    ReceiptPart,
+    RelationRecord,
+    SaidMessage,
+    SummaryRecord,
+)
+
+# Fields with objects of their own.
+NESTED = frozenset({"messages", "receipt", "graph_receipt", "history", "past_states", "members"})
+# Rows of one read: their texts fit easily into memory.
+PART = 200
+# A client that reads nothing for so long ends the export: its snapshot holds back the clean-up of
+# all tables.
+IDLE_LIMIT = "60s"
+KINDS = ("user_id", "agent_id", "app_id", "run_id")
+Rows = Sequence[Row[Any]]
+
+
+class Export:
+    """Reads of whole projects."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="REPEATABLE READ")
+
+    async def lines(self, project_id: ProjectId, pinned: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """Yield the lines of the scopes with the `pinned` ids; of all scopes, if there are none.
+
+        Temporary runs are left out, and events that have not ended.
+        """
+        numbers = Counter[str]()
+        async with self._engine.connect() as connection:
+            limit = f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_LIMIT}'"
+            await connection.execute(text(limit))
+            now: datetime = (await connection.execute(select(func.now()))).scalar_one()
+            yield _line(
+                "header",
+                {"format": FORMAT, "version": VERSION, "memlane": __version__, "exported_at": now},
+            )
+            async for kind, row in self._rows(connection, project_id, pinned):
+                numbers[kind] += 1
+                yield _line(kind, row)
+        yield _line("end", {"lines": dict(sorted(numbers.items()))})
+
+    async def _rows(
+        self, connection: AsyncConnection, project_id: ProjectId, pinned: Mapping[str, str]
+    ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """All owners, and the rows of all scopes, each with its kind."""
+        async for row in _owners(connection, project_id, pinned):
+            yield "owner", row
+        ids = [func.coalesce(lanes.c[name], "").collate("C") for name in KINDS]
+        own = [lanes.c[name] == value for name, value in pinned.items()]
+        query = select(lanes.c.id, lanes.c.forgotten_seq, *(lanes.c[name] for name in KINDS))
+        query = query.where(lanes.c.project_id == project_id, shown(lanes), *own).order_by(*ids)
+        for lane in (await connection.execute(query)).all():
+            scope = {name: getattr(lane, name) for name in KINDS}
+            scope_rows = _ScopeRows(connection, lane.id, lane.forgotten_seq)
+            async for kind, row in scope_rows.every():
+                yield kind, scope | row
+
+
+async def _owners(
+    connection: AsyncConnection, project_id: ProjectId, pinned: Mapping[str, str]
+) -> AsyncIterator[dict[str, Any]]:
+    """The registered owners, without temporary runs; with pinned ids, only those."""
+    table, after = owners.c, ("", "")
+    while True:
+        place = tuple_(table.kind.collate("C"), table.id.collate("C"))
+        query = select(owners).where(table.project_id == project_id, place > tuple_(*after))
+        if pinned:
+            keys = [(name.removesuffix("_id"), value) for name, value in pinned.items()]
+            query = query.where(tuple_(table.kind, table.id).in_(keys))
+        hidden = select(lanes.c.run_id).where(lanes.c.project_id == project_id, lanes.c.temporary)
+        query = query.where(~and_(table.kind == "run", table.id.in_(hidden)))
+        query = query.order_by(table.kind.collate("C"), table.id.collate("C")).limit(PART)
+        rows = (await connection.execute(query)).all()
+        for row in rows:
+            yield _fields(row, OwnerRecord)
+        if len(rows) < PART:
+            return
+        after = (rows[-1].kind, rows[-1].id)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopeRows:
+    """Rows of one scope, in the order of the lines."""
+
+    connection: AsyncConnection
+    lane_id: UUID
+    forgotten_seq: int
+
+    async def every(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """The rows of all kinds, each with its kind."""
+        for kind, table, order, rows_of in (
+            ("event", events, ("seq", "id"), self._events),
+            ("memory", memories, ("created_at", "id"), self._memories),
+            ("entity", entities, ("created_at", "name_key"), self._entities),
+            ("relation", relations, ("created_at", "id"), self._relations),
+            ("summary", summaries, ("version",), self._summaries),
+            ("conflict", conflicts, ("created_at", "id"), self._conflicts),
+        ):
+            async for part in self._parts(table, *order):
+                for row in await rows_of(part):
+                    yield kind, row
+
+    async def _parts(self, table: Table, *order: str) -> AsyncIterator[Rows]:
+        """The scope's rows of a table, up to PART at a time."""
+        columns = [table.c[name] for name in order]
+        base = select(table).where(table.c.lane_id == self.lane_id)
+        if table is events:
+            base = base.where(
+                one_of(table.c.event_type, EVENT_TYPES),
+                table.c.completed_at.is_not(None),
+                table.c.erased_at.is_(None),
+            )
+        query = base.order_by(*columns).limit(PART)
+        while rows := (await self.connection.execute(query)).all():
+            yield rows
+            last = tuple_(*(getattr(rows[-1], name) for name in order))
+            query = base.where(tuple_(*columns) > last).order_by(*columns).limit(PART)
+
+    async def _events(self, rows: Rows) -> list[dict[str, Any]]:
+        """Events with their messages and receipts. Messages that a delete_all hid are left out."""
+        ids = [row.id for row in rows]
+        query = select(messages).where(
+            messages.c.lane_id == self.lane_id,
+            messages.c.seq > self.forgotten_seq,
+            messages.c.seq.between(rows[0].seq, rows[-1].seq),
+        )
+        turns = await self._grouped(query.order_by(messages.c.seq, messages.c.ordinal), "seq")
+        lines = await self._of(receipts, "event_id", ids, "ordinal")
+        graph = await self._of(graph_receipts, "event_id", ids, "ordinal")
+        return [
+            _fields(row, EventRecord)
+            | {
+                "messages": [_fields(turn, SaidMessage) for turn in turns[row.seq]],
+                "receipt": [_fields(line, ReceiptPart) for line in lines[row.id]],
+                "graph_receipt": [_fields(line, GraphReceiptPart) for line in graph[row.id]],
+            }
+            for row in rows
+        ]
+
+    async def _memories(self, rows: Rows) -> list[dict[str, Any]]:
+        """Memories with their history, past states and feedback."""
+        ids = [row.id for row in rows]
+        history = await self._of(memory_history, "memory_id", ids, "version")
+        passed = await self._of(past_states, "memory_id", ids, "replaced_at", "version", "id")
+        rated = await self._of(feedback, "memory_id", ids, "memory_id")
+        return [
+            _fields(row, MemoryState)
+            | {
+                "id": row.id,
+                "copy_of_text": bytes(row.text_hash) != text_hash(row.text) or None,
+                "forgotten_at": row.forgotten_at,
+                "history": [_fields(entry, HistoryPart) for entry in history[row.id]],
+                "past_states": [_fields(state, PastStatePart) for state in passed[row.id]],
+                "feedback": next((_fields(f, FeedbackEntry) for f in rated[row.id]), None),
+            }
+            for row in rows
+        ]
+
+    async def _entities(self, rows: Rows) -> list[dict[str, Any]]:
+        """Entities. Those they are merged into are named by key."""
+        keys = await self._keys(
+            [id_ for row in rows for id_ in (row.merged_into, row.root_id) if id_]
+        )
+        return [
+            _fields(row, EntityRecord)
+            | {
+                "key": row.name_key,
+                "merged_into": keys.get(row.merged_into),
+                "root": keys.get(row.root_id),
+            }
+            for row in rows
+        ]
+
+    async def _relations(self, rows: Rows) -> list[dict[str, Any]]:
+        """Relations between entities, which are named by key."""
+        keys = await self._keys(
+            [id_ for row in rows for id_ in (row.source_id, row.destination_id)]
+        )
+        return [
+            _fields(row, RelationRecord)
+            | {"source": keys[row.source_id], "destination": keys[row.destination_id]}
+            for row in rows
+        ]
+
+    async def _keys(self, ids: Sequence[UUID]) -> Mapping[UUID, str]:
+        """The keys of entities by their ids."""
+        query = select(entities.c.id, entities.c.name_key).where(among(entities.c.id, ids))
+        return {row.id: row.name_key for row in (await self.connection.execute(query)).all()}
+
+    async def _summaries(self, rows: Rows) -> list[dict[str, Any]]:
+        """The versions of the current summary. Each names the last event that it has read."""
+        query = select(events.c.seq, events.c.id).where(
+            events.c.lane_id == self.lane_id,
+            one_of(events.c.event_type, EVENT_TYPES),
+            events.c.seq == any_(literal([row.until_seq for row in rows], ARRAY(BigInteger))),
+        )
+        ends = {row.seq: row.id for row in (await self.connection.execute(query)).all()}
+        return [
+            _fields(row, SummaryRecord) | {"until_event": ends[row.until_seq]}
+            for row in rows
+            if row.after_seq == self.forgotten_seq and row.until_seq in ends
+        ]
+
+    async def _conflicts(self, rows: Rows) -> list[dict[str, Any]]:
+        """Conflicts with their statements."""
+        ids = [row.id for row in rows]
+        members = await self._of(conflict_members, "conflict_id", ids, "memory_id", "against_id")
+        return [
+            _fields(row, ConflictRecord)
+            | {
+                "members": [
+                    _fields(member, ConflictMember) | {"text_hash": member.text_hash.hex()}
+                    for member in members[row.id]
+                ]
+            }
+            for row in rows
+        ]
+
+    async def _of(
+        self, table: Table, name: str, ids: Sequence[UUID], *order: str
+    ) -> Mapping[Any, list[Row[Any]]]:
+        """Rows of a table by the id of their event, memory or conflict, in order."""
+        query = select(table).where(among(table.c[name], ids))
+        return await self._grouped(query.order_by(*(table.c[column] for column in order)), name)
+
+    async def _grouped(self, query: Any, name: str) -> Mapping[Any, list[Row[Any]]]:
+        groups = defaultdict[Any, list[Row[Any]]](list)
+        for row in (await self.connection.execute(query)).all():
+            groups[getattr(row, name)].append(row)
+        return groups
+
+
+class _Object(dict[str, Any]):
+    """Fields of the schema; a plain dict is a value, such as metadata, whose nulls stay."""
+
+
+def _fields(row: Row[Any], record: type[Any]) -> _Object:
+    """The columns of a row that the schema names."""
+    return _Object({name: getattr(row, name) for name in record.model_fields if hasattr(row, name)})
+
+
+def _line(kind: str, row: Mapping[str, Any]) -> bytes:
+    """A line of the file, without the fields that are null or empty."""
+    return orjson.dumps({"type": kind, **_without_nulls(row)}, default=str) + b"\n"
+
+
+def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in NESTED and isinstance(value, list):
+            fields |= {name: [_without_nulls(item) for item in value]} if value else {}
+        elif value is not None:
+            fields[name] = _without_nulls(value) if isinstance(value, _Object) else value
+    return fields

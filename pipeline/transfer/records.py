@@ -1,0 +1,312 @@
+"""Lines of an export: one JSON object per line, with a `type`.
+
+    header                     format, version, and time of the export
+    owner                      name and metadata of a user, agent, app or run
+    event                      an add or another change, with its messages and receipt
+    memory                     its current state, its history, its past states, its feedback
+    entity, relation           the graph; relations name their entities by `key`
+    summary                    one version of a conversation's summary
+    conflict                   statements that cannot both hold
+    end                        number of lines by type: a file without it is incomplete
+
+Each line of a scope has the ids of its scope. A field that is not there is null or has its default.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.facts import FactKind, MemoryType, Outcome
+from pipeline.domain.messages import Role
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.text.slots import Cardinality
+
+FORMAT, VERSION = "memlane-export", 1
+LONGEST_ID = 512
+# Kinds of events that an export has. Questions and dry runs change nothing; of an erased user only
+# numbers are left; the lines of an import are exported themselves.
+EVENT_TYPES = (*(EventType.ADD, EventType.DELETE_ALL, EventType.SUGGESTION, EventType.RESOLUTION),)
+
+OwnerId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+Ordinal = Annotated[int, Field(ge=0, lt=2**15)]
+Name = Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class RecordPart(BaseModel):
+    """A JSON object of a line. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Header(RecordPart):
+    """First line of a file. `exported_at` and `memlane` differ between two exports of one state."""
+
+    type: Literal["header"]
+    format: Literal["memlane-export"]
+    version: Literal[1]
+    memlane: str
+    exported_at: AwareDatetime
+
+
+class OwnerRecord(RecordPart):
+    """Name and metadata of a user, agent, app or run."""
+
+    type: Literal["owner"]
+    kind: Literal["user", "agent", "app", "run"]
+    id: OwnerId
+    name: str
+    metadata: dict[str, Any] = {}
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class Scoped(RecordPart):
+    """A line of one scope."""
+
+    user_id: OwnerId | None = None
+    agent_id: OwnerId | None = None
+    app_id: OwnerId | None = None
+    run_id: OwnerId | None = None
+
+    def scope(self, project_id: ProjectId) -> Scope:
+        """The scope in this project."""
+        return Scope(project_id, self.user_id, self.agent_id, self.app_id, self.run_id)
+
+
+class SaidMessage(RecordPart):
+    """A message of an event. `omitted`: parts that were not stored."""
+
+    role: Role
+    name: str | None = None
+    content: str
+    omitted: list[dict[str, Any]] | None = None
+    said_at: AwareDatetime
+
+
+class ReceiptPart(RecordPart):
+    """The outcome of one fact of an event. `message_ordinal`: the message that states it."""
+
+    outcome: Outcome
+    memory_id: UUID | None = None
+    text: str
+    previous_text: str | None = None
+    reason: str
+    message_ordinal: Ordinal
+    conflict_id: UUID | None = None
+    adopted_at: AwareDatetime | None = None
+
+
+class GraphReceiptPart(RecordPart):
+    """The effect of one fact on the graph."""
+
+    outcome: str
+    relation_id: UUID | None = None
+    memory_id: UUID | None = None
+    source: str
+    relation: str
+    destination: str
+    reason: str
+    message_ordinal: Ordinal
+
+
+class EventRecord(Scoped):
+    """An ended event: an add with its turns and receipt, or another change of memories."""
+
+    type: Literal["event"]
+    id: UUID
+    event_type: Literal[
+        EventType.ADD, EventType.DELETE_ALL, EventType.SUGGESTION, EventType.RESOLUTION
+    ]
+    status: Literal[Status.SUCCEEDED, Status.FAILED, Status.CANCELLED]
+    options: dict[str, Any] = {}
+    failure_code: str | None = None
+    failure_detail: str | None = None
+    graph_status: str | None = None
+    note: str | None = None
+    mode: str | None = None
+    mode_reason: str | None = None
+    created_at: AwareDatetime
+    started_at: AwareDatetime | None = None
+    completed_at: AwareDatetime
+    replays: Ordinal = 0
+    replayed_at: AwareDatetime | None = None
+    undone_at: AwareDatetime | None = None
+    messages: list[SaidMessage] = []
+    receipt: list[ReceiptPart] = []
+    graph_receipt: list[GraphReceiptPart] = []
+
+
+class MemoryState(RecordPart):
+    """A state of a memory. `event_id` and `message_ordinal`: the source of its text."""
+
+    text: Annotated[str, Field(min_length=1)]
+    metadata: dict[str, Any] = {}
+    categories: list[str] = []
+    attributed_to: Role = Role.USER
+    state: Literal["ACTIVE", "RETIRED"] = "ACTIVE"
+    immutable: bool = False
+    expiration_date: date | None = None
+    version: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    event_id: UUID | None = None
+    message_ordinal: Ordinal | None = None
+    said_at: AwareDatetime
+    valid_from: AwareDatetime
+    kind: FactKind = FactKind.OTHER
+    memory_type: MemoryType = MemoryType.SEMANTIC
+    subject: str | None = None
+    attribute: str | None = None
+    speaker: str | None = None
+    cardinality: Cardinality | None = None
+    confidence: float | None = None
+    superseded_by: UUID | None = None
+    appended: bool = False
+    replaced_by: UUID | None = None
+    pinned: bool = False
+    edited_at: AwareDatetime | None = None
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+    stored_at: AwareDatetime | None = None
+
+
+class PastStatePart(MemoryState):
+    """An earlier state, which held from `stored_at` until `replaced_at`."""
+
+    id: UUID
+    stored_at: AwareDatetime
+    replaced_at: AwareDatetime
+
+
+class HistoryPart(RecordPart):
+    """A change of a memory: by an event (`event_id`), or by a person (`key_id`: the API key)."""
+
+    version: Annotated[int, Field(ge=1, lt=2**31)]
+    event: str
+    old_text: str | None = None
+    new_text: str | None = None
+    metadata: dict[str, Any] = {}
+    expiration_date: date | None = None
+    reason: str | None = None
+    event_id: UUID | None = None
+    message_ordinal: Ordinal | None = None
+    undoes: UUID | None = None
+    key_id: UUID | None = None
+    said_at: AwareDatetime | None = None
+    valid_from: AwareDatetime
+    structure: dict[str, Any] | None = None
+    created_at: AwareDatetime
+
+
+class FeedbackEntry(RecordPart):
+    """The opinion of a user on a memory."""
+
+    feedback: Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"]
+    reason: str | None = None
+    created_at: AwareDatetime
+
+
+class MemoryRecord(Scoped, MemoryState):
+    """A memory. `copy`: a person gave it the text of another memory of the scope."""
+
+    type: Literal["memory"]
+    id: UUID
+    copy_of_text: bool = False
+    forgotten_at: AwareDatetime | None = None
+    history: list[HistoryPart] = []
+    past_states: list[PastStatePart] = []
+    feedback: FeedbackEntry | None = None
+
+
+class EntityRecord(Scoped):
+    """A node of the graph. `merged_into`, `root`: keys of the entities it is merged into."""
+
+    type: Literal["entity"]
+    key: Name
+    name: Name
+    kind: Name
+    plain_name: str | None = None
+    qualifier: str | None = None
+    mentions: Count = 1
+    mentioned_at: AwareDatetime | None = None
+    merged_into: Name | None = None
+    root: Name | None = None
+    merge_reason: str | None = None
+    merged_at: AwareDatetime | None = None
+    created_at: AwareDatetime
+
+
+class RelationRecord(Scoped):
+    """An edge of the graph, between the entities with these keys, with both its times."""
+
+    type: Literal["relation"]
+    id: UUID
+    source: Name
+    relation: Name
+    destination: Name
+    event_id: UUID
+    message_ordinal: Ordinal | None = None
+    memory_id: UUID | None = None
+    ended_by: UUID | None = None
+    valid_from: AwareDatetime
+    valid_to: AwareDatetime | None = None
+    created_at: AwareDatetime
+    expired_at: AwareDatetime | None = None
+
+
+class SummaryRecord(Scoped):
+    """A version of a summary. `until_event`: the last event that it has read."""
+
+    type: Literal["summary"]
+    version: Annotated[int, Field(ge=1, lt=2**31)]
+    text: str
+    until_event: UUID
+    messages: Count
+    model: str
+    prompt: str
+    created_at: AwareDatetime
+
+
+class ConflictMember(RecordPart):
+    """A statement, and the one it contradicts. It stands while the memory has this text."""
+
+    memory_id: UUID
+    against_id: UUID
+    text_hash: Annotated[str, Field(pattern="^([0-9a-f]{2})*$", max_length=128)]
+
+
+class ConflictRecord(Scoped):
+    """Statements that cannot both hold, and the decision about them."""
+
+    type: Literal["conflict"]
+    id: UUID
+    slot: str
+    event_id: UUID
+    resolved_by: UUID | None = None
+    resolution: Literal["ONE", "BOTH", "TEXT"] | None = None
+    created_at: AwareDatetime
+    resolved_at: AwareDatetime | None = None
+    members: list[ConflictMember] = []
+
+
+class End(RecordPart):
+    """Last line of a file: the number of lines by type."""
+
+    type: Literal["end"]
+    lines: dict[str, Count]
+
+
+ScopedRecord = (
+    EventRecord | MemoryRecord | EntityRecord | RelationRecord | SummaryRecord | ConflictRecord
+)
+ImportRecord = Annotated[ScopedRecord | OwnerRecord, Field(discriminator="type")]
+Line = Annotated[ScopedRecord | OwnerRecord | Header | End, Field(discriminator="type")]
+SCOPED: TypeAdapter[list[ScopedRecord]] = TypeAdapter(
+    list[Annotated[ScopedRecord, Field(discriminator="type")]]
+)
+LINE: TypeAdapter[Any] = TypeAdapter(Line)

@@ -1,0 +1,16 @@
+-- An id of an import that belongs to a row of another project.
+SELECT id FROM events
+WHERE id = ANY (CAST(:ids AS uuid[])) AND project_id <> CAST(:project_id AS uuid)
+UNION ALL
+SELECT id FROM memories
+WHERE id = ANY (CAST(:ids AS uuid[])) AND project_id <> CAST(:project_id AS uuid)
+UNION ALL
+SELECT id FROM past_states
+WHERE id = ANY (CAST(:ids AS uuid[])) AND project_id <> CAST(:project_id AS uuid)
+UNION ALL
+SELECT id FROM relations
+WHERE id = ANY (CAST(:ids AS uuid[])) AND project_id <> CAST(:project_id AS uuid)
+UNION ALL
+SELECT id FROM conflicts
+WHERE id = ANY (CAST(:ids AS uuid[])) AND project_id <> CAST(:project_id AS uuid)
+LIMIT 1

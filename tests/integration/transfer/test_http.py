@@ -1,0 +1,87 @@
+"""Export and import over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+
+from tests.support.api_service import MAYA, Service
+
+EXPORT, IMPORT = "/v1/transfer/export/", "/v1/transfer/import/"
+TIMES = dict.fromkeys(
+    ("said_at", "valid_from", "created_at", "updated_at"), "2026-03-01T09:00:00+00:00"
+)
+
+
+def memory(text: str = "User lives in Porto", **more: Any) -> dict[str, Any]:
+    return {"type": "memory", "id": str(uuid4()), "text": text} | MAYA | TIMES | more
+
+
+async def test_a_memory_is_imported_with_its_id_and_times(service: Service) -> None:
+    line = memory(metadata={"from": "elsewhere"}, categories=["travel"])
+    answer = await service.client.post(IMPORT, json={"records": [line]})
+    assert answer.status_code == 200, answer.text
+    (accepted,) = answer.json()["events"]
+    await service.engine.drain()
+    event = await service.event(accepted["event_id"])
+    assert (event["event_type"], event["status"]) == ("IMPORT", "SUCCEEDED")
+    assert event["note"] == "Imported 1 memory."
+    assert [row["event"] for row in event["results"]] == ["ADD"]
+    assert "records" not in str(event["payload"]["options"].get("records"))
+    (stored,) = await service.listed()
+    assert stored["id"] == line["id"]
+    assert stored["created_at"].startswith("2026-03-01T09:00:00")
+    assert stored["metadata"] == {"from": "elsewhere"}
+    (hit,) = await service.search("Where does the user live?")
+    assert hit["id"] == line["id"]
+
+
+async def test_a_dry_run_counts_and_stores_nothing(service: Service) -> None:
+    lines = [memory(), memory("User owns a Saab")]
+    await service.client.post(IMPORT, json={"records": lines[:1]})
+    await service.engine.drain()
+    body = {"records": lines, "dry_run": True}
+    answer = (await service.client.post(IMPORT, json=body)).json()
+    assert answer == {"dry_run": True, "new": {"memory": 1}, "stored": {"memory": 1}}
+    assert len(await service.listed()) == 1
+
+
+async def test_the_export_has_a_header_and_an_end(service: Service) -> None:
+    await service.add("I live in Porto.")
+    answer = await service.client.get(EXPORT, params=MAYA)
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    rows = [orjson.loads(line) for line in answer.text.splitlines()]
+    assert rows[0]["type"] == "header"
+    assert rows[-1]["lines"]["event"] == 1
+    other = await service.client.get(EXPORT, params={"user_id": "noah"})
+    assert [orjson.loads(line)["type"] for line in other.text.splitlines()] == ["header", "end"]
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (memory() | {"type": "fact"}, "type"),
+        (memory() | {"colour": "red"}, "colour"),
+        (memory() | {"said_at": "yesterday"}, "said_at"),
+        (memory() | {"id": "7"}, "id"),
+        ({"type": "header"}, "type"),
+    ],
+)
+async def test_a_line_that_is_not_valid_is_refused_by_its_place(
+    service: Service, line: dict[str, Any], place: str
+) -> None:
+    answer = await service.client.post(IMPORT, json={"records": [line]})
+    assert answer.status_code in (400, 422)
+    assert place in answer.json()["error"]
+
+
+async def test_an_import_cannot_be_undone(service: Service) -> None:
+    answer = await service.client.post(IMPORT, json={"records": [memory()]})
+    await service.engine.drain()
+    event_id = answer.json()["events"][0]["event_id"]
+    undo = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
+    assert undo.status_code == 409
+    assert "delete or erase" in undo.json()["error"]
