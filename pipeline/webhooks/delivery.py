@@ -28,6 +28,8 @@ FACTOR, LONGEST_PAUSE_S, JITTER = 4.0, 6 * 3600.0, 0.2
 MOST_DEAD = 5
 # Number of tries without an answer after which a webhook that never answered is disabled.
 MOST_SILENT = 20
+# Interval of looking for deliveries that became due while tries are running.
+LOOK_EVERY_S = 1.0
 # Interval of deleting old log lines and of limiting the backlog of each webhook.
 TIDY_EVERY_S = 60.0
 GONE = 410
@@ -58,7 +60,9 @@ class Courier:
         under_way: dict[asyncio.Task[None], UUID] = {}
         try:
             while await self._begin(under_way):
-                ended, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                ended, _ = await asyncio.wait(
+                    under_way, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in ended:
                     del under_way[task]
                     task.result()

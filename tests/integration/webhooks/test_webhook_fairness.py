@@ -115,6 +115,32 @@ async def test_many_slow_webhooks_of_a_project_hold_up_no_other_project(engine: 
     await asyncio.gather(delivering, return_exceptions=True)
 
 
+async def test_a_delivery_that_comes_while_all_tries_are_slow_is_sent(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.webhooks.delivery.LOOK_EVERY_S", 0.01)
+    await queue_up(engine, engine.project.id, "slow", 2 * EACH)
+    other, _ = await engine.ledger.projects.create("other")
+    theirs = await queue_up(engine, other.id, "quick", 0)
+    receivers = Receivers()
+    delivering = asyncio.create_task(courier(engine, receivers).deliver())
+
+    async def all_slow() -> bool:
+        return receivers.at_once.total() == EACH
+
+    async def arrived() -> bool:
+        return await delivered(engine, theirs) == 1
+
+    await wait_until(all_slow, within_s=20, what="the tries of the slow webhook")
+    await add_deliveries(engine, other.id, theirs, 1)
+    try:
+        await wait_until(arrived, within_s=20, what="the other project's delivery")
+        assert receivers.at_once.total() == EACH
+    finally:
+        delivering.cancel()
+        await asyncio.gather(delivering, return_exceptions=True)
+
+
 async def test_a_place_is_given_away_as_soon_as_it_is_free(engine: Engine) -> None:
     await queue_up(engine, engine.project.id, "slow", EACH)
     quick = await queue_up(engine, engine.project.id, "quick", 100)
