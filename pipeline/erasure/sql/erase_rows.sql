@@ -100,7 +100,8 @@ WITH theirs AS MATERIALIZED (
     SELECT agent_id, app_id, run_id FROM lanes WHERE id = ANY (CAST(:lane_ids AS uuid[]))
 ), named AS MATERIALIZED (
     -- The owner, and its agents, apps and runs whose lanes are all erased. `narrower`: the kinds
-    -- that belong to this kind of owner.
+    -- that belong to this kind of owner. OFFSET 0 keeps each EXISTS a look-up that ends at the
+    -- first lane: a join would read all lanes of the kind.
     SELECT CAST(:kind AS text) AS kind, CAST(:owner_id AS text) AS id
     UNION
     SELECT 'agent', agent_id FROM owned
@@ -108,21 +109,21 @@ WITH theirs AS MATERIALIZED (
       AND NOT EXISTS (
           SELECT FROM lanes l
           WHERE l.project_id = CAST(:project_id AS uuid) AND l.agent_id = owned.agent_id
-            AND l.id <> ALL (CAST(:lane_ids AS uuid[])))
+            AND l.id <> ALL (CAST(:lane_ids AS uuid[])) OFFSET 0)
     UNION
     SELECT 'app', app_id FROM owned
     WHERE 'app' = ANY (CAST(:narrower AS text[]))
       AND NOT EXISTS (
           SELECT FROM lanes l
           WHERE l.project_id = CAST(:project_id AS uuid) AND l.app_id = owned.app_id
-            AND l.id <> ALL (CAST(:lane_ids AS uuid[])))
+            AND l.id <> ALL (CAST(:lane_ids AS uuid[])) OFFSET 0)
     UNION
     SELECT 'run', run_id FROM owned
     WHERE 'run' = ANY (CAST(:narrower AS text[]))
       AND NOT EXISTS (
           SELECT FROM lanes l
           WHERE l.project_id = CAST(:project_id AS uuid) AND l.run_id = owned.run_id
-            AND l.id <> ALL (CAST(:lane_ids AS uuid[])))
+            AND l.id <> ALL (CAST(:lane_ids AS uuid[])) OFFSET 0)
 ), gone_owners AS (
     -- Their registered names and metadata.
     DELETE FROM owners USING named
@@ -139,7 +140,7 @@ WITH theirs AS MATERIALIZED (
           WHERE run.id = CAST(:this AS text) OR NOT EXISTS (
               SELECT FROM lanes l
               WHERE l.project_id = CAST(:project_id AS uuid) AND l.run_id = run.id
-                AND l.id <> ALL (CAST(:lane_ids AS uuid[])))))
+                AND l.id <> ALL (CAST(:lane_ids AS uuid[])) OFFSET 0)))
     RETURNING 1
 ), numbers AS MATERIALIZED (
     SELECT own.accepted_seq AS before, (

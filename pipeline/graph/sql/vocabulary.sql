@@ -1,22 +1,24 @@
--- Names of relations that several scopes of a project use, in alphabetical order. One look-up in the
--- index for each name (a loose index scan). A name that one scope alone uses may tell about its user.
+-- Names of relations that several scopes of a project use, in alphabetical order. A loose index
+-- scan: one look-up for each name, and one for the first row of another scope behind it. All sort
+-- by name and scope, so that only the index of the project's names serves them. A name that one
+-- scope alone uses may tell about its user.
 WITH RECURSIVE name AS (
-    (SELECT relation FROM relations WHERE project_id = CAST(:project_id AS uuid)
-     ORDER BY relation LIMIT 1)
+    (SELECT relation, lane_id FROM relations WHERE project_id = CAST(:project_id AS uuid)
+     ORDER BY relation, lane_id LIMIT 1)
     UNION ALL
-    SELECT (SELECT r.relation FROM relations r
-             WHERE r.project_id = CAST(:project_id AS uuid) AND r.relation > name.relation
-             ORDER BY r.relation LIMIT 1)
-    FROM name WHERE name.relation IS NOT NULL
+    SELECT following.relation, following.lane_id
+    FROM name CROSS JOIN LATERAL (
+        SELECT r.relation, r.lane_id FROM relations r
+        WHERE r.project_id = CAST(:project_id AS uuid) AND r.relation > name.relation
+        ORDER BY r.relation, r.lane_id LIMIT 1
+    ) following
 ), counted AS (
-    SELECT relation,
-           (SELECT lane_id FROM relations r
-             WHERE r.project_id = CAST(:project_id AS uuid) AND r.relation = name.relation
-             ORDER BY lane_id LIMIT 1) AS first_lane,
-           (SELECT lane_id FROM relations r
-             WHERE r.project_id = CAST(:project_id AS uuid) AND r.relation = name.relation
-             ORDER BY lane_id DESC LIMIT 1) AS last_lane
-    FROM (SELECT relation FROM name WHERE relation IS NOT NULL LIMIT CAST(:most AS integer)) name
+    SELECT name.relation, (
+        SELECT r.relation FROM relations r
+        WHERE r.project_id = CAST(:project_id AS uuid)
+          AND (r.relation, r.lane_id) > (name.relation, name.lane_id)
+        ORDER BY r.relation, r.lane_id LIMIT 1) AS following
+    FROM (SELECT relation, lane_id FROM name LIMIT CAST(:most AS integer)) name
 )
-SELECT relation FROM counted WHERE first_lane <> last_lane
+SELECT relation FROM counted WHERE following = relation
 LIMIT CAST(:limit AS integer)

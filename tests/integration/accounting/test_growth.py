@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -18,11 +19,13 @@ from pipeline.domain.filters import ANY, EventFilter
 from pipeline.domain.graph import GraphStatus
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
+from pipeline.erasure.store import OwnerKey
 from pipeline.lanes.load import LoadView
 from pipeline.ledger import counting
 from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import events, lanes, memories
 from pipeline.memories.sql import statement
+from pipeline.stores import Ledger
 from pipeline.turns.vectors import TurnVectors
 from tests.support.engine import Engine, lanes_on
 from tests.support.plans import recorded, rows_read, rows_read_so_far
@@ -80,6 +83,14 @@ async def crowded(engine: Engine) -> Engine:
         await engine.add(f"I like dish {n}.")
     await engine.drain()
     return engine
+
+
+@pytest.fixture
+async def single(database_url: str) -> AsyncIterator[AsyncEngine]:
+    """An engine of one connection, whose reads `rows_read_so_far` counts."""
+    single = connect(database_url, pool_size=1)
+    yield single
+    await single.dispose()
 
 
 async def test_the_feed_of_changes_reads_the_page_and_no_other_project(crowded: Engine) -> None:
@@ -158,6 +169,48 @@ async def test_a_schedule_without_a_due_scope_reads_none(engine: Engine) -> None
     with recorded(ledger.engine) as again:
         assert await ledger.curator.schedule(limits, limit=20) == 0
     assert await rows_read(ledger.engine, [*statements, *again]) < 20
+
+
+async def test_the_names_of_relations_cost_a_look_up_each(
+    engine: Engine, single: AsyncEngine
+) -> None:
+    """Each event reads them: not the relations of every scope. One scope's own name is left out."""
+    ledger, project_id = Ledger.of(single, lanes_on(single)), engine.project.id
+    await fill(ledger.engine, project_id, VERY_MANY, then="ANALYZE lanes")
+    relate = """INSERT INTO relations (id, project_id, lane_id, source_id, relation,
+        destination_id, event_id, valid_from)
+    SELECT gen_random_uuid(), project_id, id, gen_random_uuid(), 'likes', gen_random_uuid(),
+           gen_random_uuid(), now()
+    FROM lanes"""
+    # Names that are new since the last ANALYZE.
+    rename = """UPDATE relations SET relation = CASE l.user_id WHEN 'u1' THEN 'adores' ELSE 'owns' END
+    FROM lanes l WHERE l.id = relations.lane_id AND l.user_id IN ('u1', 'u9', 'u99')"""
+    async with ledger.engine.begin() as connection:
+        await connection.execute(text("SET LOCAL session_replication_role = replica"))
+        await connection.execute(text(relate))
+    async with ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as vacuum:
+        await vacuum.execute(text("VACUUM ANALYZE relations"))
+        await vacuum.execute(text(rename))
+    before = await rows_read_so_far(single)
+    assert await ledger.graph.vocabulary(project_id) == ["likes", "owns"]
+    assert await rows_read_so_far(single) - before < 500
+
+
+async def test_the_erasure_of_a_user_reads_no_scope_of_other_users(
+    engine: Engine, single: AsyncEngine
+) -> None:
+    """Its agents, apps and runs end with it, unless another scope has them: one look-up each."""
+    ledger, project_id = Ledger.of(single, lanes_on(single)), engine.project.id
+    await fill(ledger.engine, project_id, VERY_MANY)
+    shared = """UPDATE lanes SET agent_id = 'bot', app_id = CASE WHEN n % 10 = 0 THEN 'web' END
+        FROM generate_series(3, :many, 3) n WHERE user_id = 'u' || n"""
+    async with ledger.engine.begin() as connection:
+        await connection.execute(text(shared), {"many": VERY_MANY})
+    async with ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as vacuum:
+        await vacuum.execute(text("VACUUM ANALYZE lanes"))
+    before = await rows_read_so_far(single)
+    await ledger.erasures.erase(project_id, OwnerKey("user", "u30"))
+    assert await rows_read_so_far(single) - before < 500
 
 
 async def test_a_list_of_an_agent_counts_a_bounded_number(

@@ -68,7 +68,6 @@ WHOLE_FILES = {
     "replays/sql/adopt_events.sql": "the switch of a replay",
     "replays/sql/merge_conflicts.sql": "the switch of a replay",
     "replays/sql/merge_kept.sql": "the switch of a replay",
-    "graph/sql/vocabulary.sql": "one look-up for each name, by an index in order",
 }
 SINCE = "/v1/changes/?from=2020-01-01"
 WIDE_LISTS: tuple[dict[str, Any], ...] = (
