@@ -1,22 +1,24 @@
 """Locks of an erasure: taken so that no other transaction can add a row that it has not seen.
 
-Lock order: the idempotency keys, then the private runs and the lanes, as adds lock them. An add may
-commit a new key or a new lane between the reads and the locks: then all locks are released, and
-taken again.
+Lock order: the project, the idempotency keys, the private runs and the lanes, as adds lock them;
+then the memories. One statement reads and locks all of them, and a second one reads them again: an
+add may commit a new key, lane or memory while the first one waits for a lock. Then the transaction
+ends, which releases the locks, and another one takes them again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from pipeline.domain.errors import ProjectGone
 from pipeline.domain.scope import Scope
 from pipeline.erasure.sql import statement
-from pipeline.ledger.tables import lanes
 from pipeline.vector_index.buckets import owner_hash
 
 
@@ -39,7 +41,8 @@ class OwnedRows:
 
     `lane_ids`: the owner's lanes. `others`: lanes of replays of them, and of open questions whose
     answers it withdraws. `owner_hashes`: the places of the owner's vectors in the index. `run_ids`:
-    the owner, if it is a run, and the temporary runs of the lanes.
+    the owner, if it is a run, and the temporary runs of the lanes. `memory_ids`: the memories of
+    the lanes.
     """
 
     lane_ids: Sequence[UUID]
@@ -47,6 +50,13 @@ class OwnedRows:
     keys: Sequence[str]
     owner_hashes: Sequence[int]
     run_ids: Sequence[str]
+    memory_ids: Sequence[UUID]
+
+    @classmethod
+    def of(cls, row: Row[Any]) -> OwnedRows:
+        """The rows that a statement returned as arrays."""
+        hashes = {owner_hash(*place) for place in zip(row.projects, row.names, strict=True)}
+        return cls(row.lane_ids, row.others, row.keys, sorted(hashes), row.run_ids, row.memory_ids)
 
 
 def sources_of(lane_ids: Sequence[UUID], project_id: UUID) -> list[UUID]:
@@ -67,51 +77,46 @@ class OwnRun:
     is_over: bool
 
 
-async def lock_owned(
-    connection: AsyncConnection, own: Scope, owner: OwnerKey
-) -> tuple[OwnedRows, OwnRun | None]:
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The locked rows of an owner. `run`: the erased run, if it is private.
+
+    `turn_ids`: index ids of the lanes' turns. `has_replays`: there are replays of the owner's
+    scopes. `has_questions`: there are answers made of its memories, or questions that name it.
+    `has_seals`: the project has seals.
+    """
+
+    owned: OwnedRows
+    run: OwnRun | None
+    turn_ids: Sequence[UUID]
+    has_replays: bool
+    has_questions: bool
+    has_seals: bool
+
+
+async def lock_owned(connection: AsyncConnection, own: Scope, owner: OwnerKey) -> Locked | None:
     """Lock the project's own lane, and the rows of the owner that adds and workers lock, too.
 
-    The number of rows read follows the number of the owner's rows.
+    An add to a private run waits, and then sees its end. The number of rows read follows the number
+    of the owner's rows. Returns None if the rows changed in between: the caller ends the
+    transaction, and tries again. Errors: ProjectGone.
     """
-    row = {"id": own.lane_id, "project_id": own.project_id, "state": "IDLE"}
-    await connection.execute(postgresql.insert(lanes).values(row).on_conflict_do_nothing())
-    while True:
-        locks = await connection.begin_nested()
-        owned = await _read(connection, own, owner)
-        run = await lock_rows(connection, own, owner, owned)
-        if await _read(connection, own, owner) == owned:
-            await locks.commit()
-            return owned, run
-        await locks.rollback()
-
-
-async def _read(connection: AsyncConnection, own: Scope, owner: OwnerKey) -> OwnedRows:
-    """Read which rows are to be locked."""
     values = {
         "project_id": own.project_id,
+        "own_lane_id": own.lane_id,
         "kind": owner.kind,
         "owner_id": owner.id,
         "owner": owner_named(own.project_id, owner),
     }
-    row = (await connection.execute(statement("read_owned"), values)).one()
-    hashes = {owner_hash(*place) for place in zip(row.projects, row.names, strict=True)}
-    return OwnedRows(row.lane_ids, row.others, row.keys, sorted(hashes), row.run_ids)
-
-
-async def lock_rows(
-    connection: AsyncConnection, own: Scope, owner: OwnerKey, owned: OwnedRows
-) -> OwnRun | None:
-    """Lock them. Returns the erased run, if it is private.
-
-    An add to a private run waits, and then sees its end.
-    """
-    values = {
-        "project_id": own.project_id,
-        "keys": list(owned.keys),
-        "run_ids": list(owned.run_ids),
-        "this": owner.run_id,
-        "lane_ids": [*owned.lane_ids, *owned.others, own.lane_id],
-    }
-    row = (await connection.execute(statement("lock_owned"), values)).one()
-    return OwnRun(row.erasure_id, row.is_over) if row.erasure_id else None
+    first = (await connection.execute(statement("lock_owned"), values)).one()
+    if not first.has_project:
+        raise ProjectGone("This API key is not valid: its project is deleted.")
+    second = (await connection.execute(statement("read_locked"), values)).one()
+    owned = OwnedRows.of(second)
+    is_locked = (first.own_lanes, first.memories) == (1, len(owned.memory_ids))
+    if not is_locked or OwnedRows.of(first) != owned:
+        return None
+    run = OwnRun(first.erasure_id, first.is_over) if first.erasure_id else None
+    return Locked(
+        owned, run, second.turn_ids, second.has_replays, second.has_questions, second.has_seals
+    )

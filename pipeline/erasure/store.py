@@ -1,8 +1,8 @@
 """Erasure in the ledger: one transaction deletes all rows of an owner.
 
-Lock order: the idempotency keys, then the lanes, as adds lock them; then the memories, which people
-change without a lane. From then on no other transaction can add to the rows that are counted and
-deleted. The number of rows that an erasure reads follows the number of the owner's rows.
+Lock order: see pipeline/erasure/locking.py. Once the rows are locked, no other transaction can add
+to the rows that are counted and deleted. The number of rows that an erasure reads follows the
+number of the owner's rows.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from pipeline.domain.events import Status
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.erasure.locking import (
+    Locked,
     OwnedRows,
     OwnerKey,
-    OwnRun,
     lock_owned,
     owner_named,
     sources_of,
@@ -51,7 +51,6 @@ from pipeline.ledger.tables import events, metadata
 from pipeline.seals.entries import record_erasure
 from pipeline.seals.keys import SealKeys
 from pipeline.tenants.owners import KINDS
-from pipeline.tenants.projects import keep
 
 __all__ = ["ErasureReceipt", "Erasures", "OwnerKey", "PendingErasure", "erasures"]
 
@@ -131,47 +130,42 @@ class Erasures:
     async def erase(self, project_id: ProjectId, owner: OwnerKey) -> UUID:
         """Delete every scope with this id from the ledger. Returns the id of the event."""
         own = Scope(project_id)
-        async with self._engine.begin() as connection:
-            await keep(connection, project_id)
-            owned, run = await lock_owned(connection, own, owner)
-            return await self._erase(connection, own, owner, owned, run)
+        while True:
+            async with self._engine.begin() as connection:
+                if locked := await lock_owned(connection, own, owner):
+                    return await self._erase(connection, own, owner, locked)
 
     async def end_run(self, project_id: ProjectId, run_id: str) -> UUID | None:
         """Erase a temporary run, unless its end was moved. Returns the id of the event, or None."""
         own, owner = Scope(project_id), OwnerKey("run", run_id)
-        async with self._engine.begin() as connection:
-            await keep(connection, project_id)
-            owned, run = await lock_owned(connection, own, owner)
-            if run is None or not run.is_over:
-                return None
-            return await self._erase(connection, own, owner, owned, run)
+        while True:
+            async with self._engine.begin() as connection:
+                if locked := await lock_owned(connection, own, owner):
+                    if locked.run is None or not locked.run.is_over:
+                        return None
+                    return await self._erase(connection, own, owner, locked)
 
     async def _erase(
-        self,
-        connection: AsyncConnection,
-        own: Scope,
-        owner: OwnerKey,
-        owned: OwnedRows,
-        run: OwnRun | None,
+        self, connection: AsyncConnection, own: Scope, owner: OwnerKey, locked: Locked
     ) -> UUID:
         """Delete the locked rows and write the event, in the caller's transaction.
 
         The event of a private run is known since its beginning. Returns its id.
         """
-        project_id, lane_ids = own.project_id, owned.lane_ids
+        project_id, owned, run = own.project_id, locked.owned, locked.run
         event_id = run.erasure_id if run else uuid4()
-        copies = await drop_shadows(connection, project_id, owner)
-        ids = {"lane_ids": lane_ids}
-        row = (await connection.execute(statement("lock_memories"), ids)).one()
-        question_ids = await _withdraw(connection, project_id, owner, owned)
-        if lane_ids or question_ids:
+        copies = await drop_shadows(connection, project_id, owner) if locked.has_replays else ()
+        question_ids = (
+            await _withdraw(connection, project_id, owner, owned) if locked.has_questions else ()
+        )
+        if locked.has_seals and (owned.lane_ids or question_ids):
             await record_erasure(
                 connection,
                 self._seal_keys,
                 project_id,
                 event_id,
-                lane_ids=lane_ids,
-                memory_ids=row.memory_ids,
+                lane_ids=owned.lane_ids,
+                memory_ids=owned.memory_ids,
                 question_ids=question_ids,
             )
         values = {
@@ -181,9 +175,9 @@ class Erasures:
             "kind": owner.kind,
             "owner_id": owner.id,
             "narrower": WIDEST_FIRST[WIDEST_FIRST.index(owner.kind) + 1 :],
-            "lane_ids": lane_ids,
-            "memory_ids": row.memory_ids,
-            "vector_ids": [*row.memory_ids, *copies, *row.turn_ids],
+            "lane_ids": owned.lane_ids,
+            "memory_ids": owned.memory_ids,
+            "vector_ids": [*owned.memory_ids, *copies, *locked.turn_ids],
             "owner_hashes": owned.owner_hashes,
             "run_ids": owned.run_ids,
             "this": owner.run_id,

@@ -42,13 +42,11 @@ async def record_erasure(
 ) -> None:
     """Mark the seals of the rows that an erasure is about to delete, and queue its entries.
 
-    `question_ids`: events of other lanes that it withdraws. Without a key the marks have no entry,
-    so a verification names the rows as removed.
+    The caller has locked the head of the project. `question_ids`: events of other lanes that it
+    withdraws. Without a key the marks have no entry, so a verification names the rows as removed.
     """
-    mine = {"project_id": project_id}
-    if (await connection.execute(statement("share_project"), mine)).first() is None:
-        return
-    values = mine | {
+    values = {
+        "project_id": project_id,
         "event_id": event_id,
         "lane_ids": list(lane_ids),
         "memory_ids": list(memory_ids),

@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -23,6 +24,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.erasure import locking
 from pipeline.erasure import service as erasure
+from pipeline.erasure.locking import Locked
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events.cancel_and_replay import Edit
 from pipeline.ingest.accept import accept
@@ -408,34 +410,32 @@ async def test_an_erasure_locks_idempotency_keys_before_lanes_as_adds_do(engine:
         assert await connection.scalar(select(func.count()).select_from(idempotency_keys)) == 0
 
 
-async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_locks(
+async def test_an_erasure_locks_again_where_an_add_brings_a_key_while_it_waits(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The erasure releases its locks, starts again, and locks the new key's row, too."""
     await furnish(engine)
-    lock_rows, waiting = locking.lock_rows, ["the only add"]
-    key_was_free: list[bool] = []
+    turns = [Message(Role.USER, "I like tea.")]
+    add = partial(
+        accept, engine.scope(MAYA.id), turns, AddOptions(), said_at=None, ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )  # fmt: skip
+    await add(key="before")
+    lock_owned, tries = locking.lock_owned, list[Locked | None]()
 
-    async def add_and_lock(connection: AsyncConnection, *given: Any) -> Any:
-        if waiting:
-            waiting.clear()
-            turns = [Message(Role.USER, "I like tea.")]
-            await accept(
-                engine.scope(MAYA.id), turns, AddOptions(), said_at=None, ledger=engine.ledger,
-                dispatcher=engine.hints, key="between",
-            )  # fmt: skip
-        locked = await lock_rows(connection, *given)
-        free = select(idempotency_keys).where(idempotency_keys.c.key == "between")
-        async with engine.ledger.engine.connect() as other:
-            rows = await other.execute(free.with_for_update(skip_locked=True))
-            key_was_free.append(rows.first() is not None)
-        return locked
+    async def noted(connection: AsyncConnection, *given: Any) -> Locked | None:
+        tries.append(await lock_owned(connection, *given))
+        return tries[-1]
 
-    monkeypatch.setattr("pipeline.erasure.locking.lock_rows", add_and_lock)
-    await erase(engine)
-    assert key_was_free == [True, False]
-    async with engine.ledger.engine.connect() as connection:
-        assert (await connection.execute(select(idempotency_keys))).all() == []
+    monkeypatch.setattr("pipeline.erasure.store.lock_owned", noted)
+    async with engine.ledger.engine.begin() as other:
+        await other.execute(select(idempotency_keys).with_for_update())
+        erasing = asyncio.create_task(erase(engine))
+        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        await add(key="between")
+    await erasing
+    assert [locked and locked.owned.keys for locked in tries] == [None, ["before", "between"]]
+    assert await raw_look(engine.ledger, ("before", "between")) == {}
 
 
 async def test_an_organization_that_is_deleted_waits_for_what_its_projects_accept(

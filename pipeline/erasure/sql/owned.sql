@@ -1,7 +1,8 @@
--- The rows of an owner that an erasure locks: one row of arrays, each in a fixed order. The lanes in
--- the project and in its replays are found by the index of the owner's kind; the branches of the
--- other kinds are not executed. OFFSET 0 keeps each a look-up: a generic plan could read the table.
-WITH home AS MATERIALIZED (
+-- The rows of an owner that an erasure locks, as common table expressions: `mine`, `other`, `key`,
+-- `run` and `memory`. The lanes in the project and in its replays are found by the index of the
+-- owner's kind; the branches of the other kinds are not executed. OFFSET 0 keeps each a look-up: a
+-- generic plan could read the table.
+home AS MATERIALIZED (
     SELECT CAST(:project_id AS uuid) AS id
     UNION ALL
     SELECT id FROM shadows WHERE project_id = CAST(:project_id AS uuid)
@@ -32,17 +33,21 @@ WITH home AS MATERIALIZED (
     SELECT id FROM mine
     UNION ALL
     SELECT CAST(:project_id AS uuid) WHERE EXISTS (SELECT FROM mine)
+), naming AS MATERIALIZED (
+    -- Questions that name the owner, found by the names: many other events may be open.
+    SELECT lane_id, completed_at FROM events e
+    WHERE owners_named(e.project_id, e.options) @> ARRAY[CAST(:owner AS text)]
+      AND e.event_type <> 'ADD' AND e.event_type <> 'DRY_RUN'
 ), question AS MATERIALIZED (
     -- The lanes of open questions that the erasure withdraws: those with a saved answer that was
     -- made of its lanes, and those that name the owner.
     SELECT e.lane_id
-    FROM answer_sources s JOIN events e ON e.batch_id = s.batch_id
+    FROM answer_sources s CROSS JOIN LATERAL (
+        SELECT lane_id, completed_at FROM events WHERE batch_id = s.batch_id OFFSET 0
+    ) e
     WHERE s.lane_id = ANY (ARRAY(SELECT id FROM source)) AND e.completed_at IS NULL
     UNION
-    SELECT e.lane_id
-    FROM events e
-    WHERE owners_named(e.project_id, e.options) @> ARRAY[CAST(:owner AS text)]
-      AND e.event_type <> 'ADD' AND e.event_type <> 'DRY_RUN' AND e.completed_at IS NULL
+    SELECT lane_id FROM naming WHERE completed_at IS NULL
 ), other AS (
     SELECT id FROM theirs WHERE project_id <> CAST(:project_id AS uuid)
     UNION
@@ -57,10 +62,6 @@ WITH home AS MATERIALIZED (
     SELECT run_id FROM theirs WHERE temporary
     UNION
     SELECT CAST(:owner_id AS text) WHERE CAST(:kind AS text) = 'run'
+), memory AS (
+    SELECT id FROM memories WHERE lane_id = ANY (ARRAY(SELECT id FROM mine))
 )
-SELECT ARRAY(SELECT id FROM mine ORDER BY id) AS lane_ids,
-       ARRAY(SELECT id FROM other ORDER BY id) AS others,
-       ARRAY(SELECT key FROM key ORDER BY key) AS keys,
-       ARRAY(SELECT project_id FROM named ORDER BY project_id, name) AS projects,
-       ARRAY(SELECT name FROM named ORDER BY project_id, name) AS names,
-       ARRAY(SELECT run_id FROM run ORDER BY run_id) AS run_ids
