@@ -183,7 +183,8 @@ async def test_the_names_of_relations_cost_a_look_up_each(
            gen_random_uuid(), now()
     FROM lanes"""
     # Names that are new since the last ANALYZE.
-    rename = """UPDATE relations SET relation = CASE l.user_id WHEN 'u1' THEN 'adores' ELSE 'owns' END
+    rename = """UPDATE relations
+    SET relation = CASE l.user_id WHEN 'u1' THEN 'adores' ELSE 'owns' END
     FROM lanes l WHERE l.id = relations.lane_id AND l.user_id IN ('u1', 'u9', 'u99')"""
     async with ledger.engine.begin() as connection:
         await connection.execute(text("SET LOCAL session_replication_role = replica"))
