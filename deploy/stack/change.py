@@ -61,7 +61,7 @@ class SettingsChange:
             for name in others
             if last and name in last.settings and name not in lines
         }
-        llm, embedder = (last.llm, last.embedder) if last else (RULES, MINILM)
+        llm, embedder = (last.llm, last.embedder) if last else (RULES, settings.embedder.model)
         if saved.path.exists():
             llm = saved.file.get("MEMLANE_LLM__MODEL", llm)
             embedder = saved.file.get("MEMLANE_EMBEDDER__MODEL", MINILM)

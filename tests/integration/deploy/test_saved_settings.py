@@ -36,6 +36,14 @@ def test_a_new_shell_uses_the_saved_settings_and_names_them(stack: LocalStack) -
     assert "secret" not in done.stdout
 
 
+def test_a_first_start_replaces_no_embedder(stack: LocalStack) -> None:
+    model = {"MODEL": "openai/text-embedding-3-small", "API_KEY": "a-secret"}
+    stack.extra = {f"MEMLANE_EMBEDDER__{name}": value for name, value in model.items()}
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    assert "is replaced" not in done.stdout
+
+
 def test_a_changed_setting_is_shown_and_needs_a_yes(stack: LocalStack) -> None:
     stack.extra = {"MEMLANE_LLM__API_KEY": "a-secret", "MEMLANE_WORKER_CONCURRENCY": "50"}
     assert stack.up().returncode == 0
