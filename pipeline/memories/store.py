@@ -143,6 +143,12 @@ class Memories:
         rows = await self._direct.rows(statement("comparable_of"), values)
         return [(Comparable(row.id, row.terms, row.slot), row.embedding) for row in rows]
 
+    async def is_larger(self, scope: Scope, size: int) -> bool:
+        """Tell if the scope has more active memories than this."""
+        values = {"lane_id": scope.lane_id, "limit": size + 1}
+        [row] = await self._direct.rows(statement("count_up_to"), values)
+        return bool(row.number > size)
+
     async def size(self, scope: Scope) -> int:
         """Number of active memories of a scope."""
         mine = memories.c.lane_id == scope.lane_id

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pipeline.cpu_thread import beside_loop
 from pipeline.domain.candidates import Compared, chosen, ranked, slots_beside
-from pipeline.domain.cosine_scale import FAR_UNKNOWN, far_below
+from pipeline.domain.cosine_scale import FAR_UNKNOWN, MOST_VECTORS, far_below
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Fact, MemoryType, Neighbour
 from pipeline.domain.lanes import Batch
@@ -115,12 +115,14 @@ async def _candidates(
     A small scope is compared whole from the ledger; of a large one, the memories that the index
     finds, those with a common slot, and those with the most and the rarest common words.
     """
-    rows = await memories.comparable(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
+    large = await memories.is_larger(scope, MOST_EXACT)
+    read = MOST_VECTORS if large else MOST_EXACT
+    rows = await memories.comparable(scope, embedder=embedder.name, limit=read)
     far = far_below([vector for _, vector in rows if vector is not None])
     number = len(rows)
-    if number > MOST_EXACT:
+    if large:
         reach = INDEX_REACH * limit
-        hits = await index.nearest_in_lane(scope, vectors, limit=reach, least=number)
+        hits = await index.nearest_in_lane(scope, vectors, limit=reach, least=MOST_EXACT)
         all_terms = list(dict.fromkeys(term for fact in facts for term in terms.asked(fact.text)))
         worded, number = await words.in_scope(scope, all_terms, limit=MOST_COMPARED)
         rows = await memories.comparable_of(
