@@ -93,6 +93,7 @@ class Stores:
         """
         for index in self.indexes:
             await index.heal()
+            await index.large.check()
         if self.mirroring:
             await self.mirroring.heal()
 
@@ -115,7 +116,13 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
         ledger = replace(ledger, graph=Graph(ledger.engine, mirrored))
     vectors = build_vectors(settings, ledger)
     embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.circuits))
-    index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=settings.buckets)
+    index = VectorIndex(
+        vectors,
+        ledger.memory_vectors,
+        embedder,
+        buckets=settings.buckets,
+        own_rows=settings.own_collection_rows,
+    )
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
     return Stores(ledger, vectors, embedder, index, turns, mirroring)
 

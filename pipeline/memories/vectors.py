@@ -8,14 +8,30 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Executable, Integer, Row, Select, and_, bindparam, exists, func, select
+from sqlalchemy import (
+    ColumnElement,
+    DateTime,
+    Executable,
+    Integer,
+    Row,
+    Select,
+    Uuid,
+    and_,
+    bindparam,
+    exists,
+    func,
+    select,
+    tuple_,
+)
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.vectors import from_bytes
 from pipeline.ledger.filter_conditions import among
-from pipeline.ledger.tables import events, memories, messages, shadows
+from pipeline.ledger.tables import ACTIVE, events, memories, messages, shadows
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.text.speakers import unsigned
+from pipeline.vector_index.own_collections import OwnCollections, Position
 from pipeline.vector_index.projections import Projected, Projection
 
 # Name in the message that a memory was extracted from. Memories of earlier releases have no
@@ -35,6 +51,11 @@ class MemoryVectors(Projected):
     """Memories as a source of the vector index; see `pipeline.vector_index.projections`."""
 
     kind, table = "memories", "memories"
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        super().__init__(engine)
+        self.own = OwnCollections(engine)
+        self.scopes = self
 
     async def count(self) -> int:
         """Count the active memories, without those of replays."""
@@ -78,6 +99,21 @@ class MemoryVectors(Projected):
         values = {"index": index, "embedder": embedder, "limit": limit}
         return await self._projections(statement("stale_of_other_models"), values)
 
+    async def count_in(self, project_id: UUID, pins: Mapping[str, str], *, stop: int) -> int:
+        """Count the active memories with these entity ids, up to `stop`."""
+        values = {"project_id": project_id, "stop": stop, **pins}
+        [row] = await self._direct.rows(_counted(*pins), values)
+        return int(row.count)
+
+    async def in_scope(
+        self, project_id: UUID, pins: Mapping[str, str], after: Position, *, limit: int
+    ) -> tuple[list[Projection], Position]:
+        """Return active memories with these entity ids, in the order of creation."""
+        values = {"project_id": project_id, "at": after.created_at, "after": after.id, **pins}
+        rows = await self._rows(_page(*pins), values | {"limit": limit})
+        position = Position(rows[-1].created_at, rows[-1].id) if rows else after
+        return [as_projection(row) for row in rows], position
+
     @staticmethod
     @cache
     def stale(*ids: str) -> Select[Any]:
@@ -99,6 +135,36 @@ class MemoryVectors(Projected):
         self, query: Executable, values: Mapping[str, Any] | None = None
     ) -> list[Projection]:
         return [as_projection(row) for row in await self._rows(query, values)]
+
+
+def _with_pins(*pins: str) -> list[ColumnElement[bool]]:
+    """The conditions on active memories with these entity ids."""
+    table = memories.c
+    return [
+        table.project_id == bindparam("project_id"),
+        table.state == ACTIVE,
+        *(table[name] == bindparam(name) for name in pins),
+    ]
+
+
+@cache
+def _counted(*pins: str) -> Select[Any]:
+    some = select(memories.c.id).where(*_with_pins(*pins)).limit(bindparam("stop", type_=Integer))
+    return select(func.count().label("count")).select_from(some.subquery("some"))
+
+
+@cache
+def _page(*pins: str) -> Select[Any]:
+    """A page of memories with these entity ids, in the order of creation."""
+    table = memories.c
+    position = tuple_(table.created_at, table.id)
+    after = tuple_(bindparam("at", type_=DateTime(timezone=True)), bindparam("after", type_=Uuid))
+    return (
+        select(memories, _AUTHOR)
+        .where(*_with_pins(*pins), position > after)
+        .order_by(table.created_at, table.id)
+        .limit(bindparam("limit", type_=Integer))
+    )
 
 
 def as_projection(row: Row[Any]) -> Projection:

@@ -97,6 +97,7 @@ async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) 
             done, after = done + len(page), page[-1].id
             tell(ReindexProgress(done, max(done, total)))
         await index.drop_unknown(expected)
+        await index.large.wipe()  # filled again when they are read
 
 
 async def _total(indexes: Sequence[VectorIndex]) -> int:

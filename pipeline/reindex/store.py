@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.vectors import to_bytes
 from pipeline.ledger.locks import advisory_lock
-from pipeline.ledger.tables import rebuilt, vector_indexes
+from pipeline.ledger.tables import own_collections, rebuilt, vector_indexes
 from pipeline.memories.vectors import MemoryVectors
 from pipeline.reindex.sql import statement
 from pipeline.turns.vectors import TurnVectors
@@ -153,4 +153,5 @@ async def _switch(connection: AsyncConnection) -> None:
     await connection.execute(statement("mark_memories_stale"))
     await connection.execute(statement("mark_turns_stale"))
     await connection.execute(text("TRUNCATE rebuilt"))
+    await connection.execute(delete(own_collections))
     await connection.execute(delete(vector_indexes).where(vector_indexes.c.state == "LIVE"))

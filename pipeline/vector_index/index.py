@@ -25,10 +25,11 @@ from pipeline.domain.errors import CollectionMissing, ModelRejected, StoreUnavai
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.failures import LedgerUnavailable
-from pipeline.ports import Embedder, VectorHit, VectorRecord, VectorStore
-from pipeline.vector_index.buckets import collection_name, may_hold
+from pipeline.ports import Embedder, VectorHit, VectorStore
+from pipeline.vector_index.buckets import collection_name, is_own, may_hold
+from pipeline.vector_index.large_scopes import LargeScopes, pins_of
 from pipeline.vector_index.names import KINDS, family, index_name
-from pipeline.vector_index.projections import Projection, VectorSource
+from pipeline.vector_index.projections import Projection, VectorSource, as_record, payload
 
 log = structlog.get_logger()
 
@@ -45,6 +46,8 @@ MOST_STALE = 2_000
 UNKNOWN = 0
 # Maximum number of writes that are kept until the ledger answers.
 MOST_UNRECORDED = 20_000
+# Hits of an own collection that are read for each one wanted: some are of narrower scopes.
+NARROWER = 3
 LOST = "A collection of the index is gone; it is being written again."
 
 
@@ -66,16 +69,26 @@ class SoughtIds:
 class VectorIndex:
     """Vectors of one source in a store.
 
-    All writes go through `write` and `catch_up`, all reads through `nearest…`.
+    All writes go through `write` and `catch_up`, all reads through `nearest…`. `own_rows`: number
+    of memories from which a scope has a collection of its own; 0: none has.
     """
 
     def __init__(
-        self, store: VectorStore, source: VectorSource, embedder: Embedder, *, buckets: int
+        self,
+        store: VectorStore,
+        source: VectorSource,
+        embedder: Embedder,
+        *,
+        buckets: int,
+        own_rows: int = 0,
     ) -> None:
         self._store = store
         self.source = source
         self._embedder = embedder
-        self._buckets = buckets
+        self._buckets, self._own_rows = buckets, own_rows
+        self.large = LargeScopes(
+            store, source, embedder, index=self.name, buckets=buckets, rows=own_rows
+        )
         self._created: set[str] = set()
         # Writes whose end is not recorded yet, because the ledger did not answer.
         self._unrecorded: list[Projection] = []
@@ -94,7 +107,7 @@ class VectorIndex:
         Errors: StoreUnavailable, ModelUnavailable.
         """
         stale = await self.source.unprojected(ids, stale_for_s=stale_for_s, limit=limit)
-        await self.write(await self._embedded(stale))
+        await self._write_stale(stale)
         return len(stale)
 
     async def write(self, projections: Sequence[Projection]) -> None:
@@ -105,10 +118,12 @@ class VectorIndex:
         may write late, are marked as stale.
         """
         written, self._unrecorded = self._unrecorded, []
+        own = await self.large.collections_of(projections)
         failure: StoreUnavailable | None = None
         for name, some in self._by_collection(projections):
             try:
                 await self._write(name, some)
+                await self.large.write(own, some)
             except StoreUnavailable as error:
                 failure = error
                 written += [replace(row, version=UNKNOWN) for row in some]
@@ -116,8 +131,10 @@ class VectorIndex:
             written += some
         # One statement for all collections: it costs more than most of their requests.
         erased = set(await self._record(written))
-        for name, some in self._by_collection([row for row in written if row.id in erased]):
+        gone = [row for row in written if row.id in erased]
+        for name, some in self._by_collection(gone):
             await self._drop(name, [row.id for row in some])
+        await self.large.drop(gone)
         if failure is not None:
             raise failure
 
@@ -175,6 +192,7 @@ class VectorIndex:
         for name in names:
             await self._store.delete_col(name)
         await self.source.collections.forget(names)
+        await self.large.wipe()
 
     async def heal(self) -> list[str]:
         """Mark the rows of lost collections as stale. Returns the names of the collections.
@@ -202,6 +220,16 @@ class VectorIndex:
             if info is not None:
                 await self.source.collections.note(name, info.count)
         return lost
+
+    async def fill_large(self) -> int:
+        """Fill the requested own collections of large scopes. Returns the number of rows written.
+
+        Errors: StoreUnavailable, ModelUnavailable.
+        """
+        return await self.large.fill(self._write_stale)
+
+    async def _write_stale(self, stale: Sequence[Projection]) -> None:
+        await self.write(await self._embedded(stale))
 
     async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
         """Return the same rows with vectors of this index's model. Errors: ModelUnavailable."""
@@ -275,14 +303,19 @@ class VectorIndex:
         Errors: StoreUnavailable.
         """
         await self._drop(self._of(scope, embedder), ids)
+        await self.large.drop_of(scope, embedder, ids)
 
     def read_with(self, embedder: Embedder) -> VectorIndex:
         """The same index for reads with another model."""
-        return VectorIndex(self._store, self.source, embedder, buckets=self._buckets)
+        return VectorIndex(
+            self._store, self.source, embedder, buckets=self._buckets, own_rows=self._own_rows
+        )
 
     def of(self, source: VectorSource) -> VectorIndex:
         """The same index for another source."""
-        return VectorIndex(self._store, source, self._embedder, buckets=self._buckets)
+        return VectorIndex(
+            self._store, source, self._embedder, buckets=self._buckets, own_rows=self._own_rows
+        )
 
     async def holding(self, *sought: SoughtIds) -> dict[str, list[UUID]]:
         """Return the ids that the store has, memories and turns, by collection.
@@ -313,12 +346,16 @@ class VectorIndex:
         `stale`: compare the ledger's stale rows, too; False if there were none a moment ago.
         Errors: StoreUnavailable.
         """
-        names = await self._collections(where)
+        own = await self._own(where)
+        names = [] if own else await self._collections(where)
         # Read stale rows first: a row written in between is then found twice instead of missed.
         [late] = await self._stale(where, [vector]) if stale else [{}]
-        hit_lists = await asyncio.gather(
-            *(self._search(name, vector, limit=limit, where=where) for name in names)
-        )
+        hit_lists = await self.large.search(own, [vector], limit=limit) if own else None
+        if hit_lists is None:
+            names = names or await self._collections(where)
+            hit_lists = await asyncio.gather(
+                *(self._search(name, vector, limit=limit, where=where) for name in names)
+            )
         hits = {hit.id: hit for hits in hit_lists for hit in hits}
         hits |= {key: VectorHit(key, cosine) for key, cosine in late.items()}
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
@@ -333,8 +370,9 @@ class VectorIndex:
         """
         where = {"lane_id": str(scope.lane_id)}
         stale = await self._stale(where, vectors)
+        hit_lists = await self._near_in_own(scope, vectors, limit=limit)
         try:
-            hit_lists = await self._store.search(
+            hit_lists = hit_lists or await self._store.search(
                 self.collection(scope), vectors, limit=limit, where=where
             )
         except CollectionMissing as error:
@@ -347,6 +385,27 @@ class VectorIndex:
         ):
             raise StoreUnavailable("The index holds too little of this scope; it is being written.")
         return nearest_of(near, each=limit)
+
+    async def _own(self, where: Mapping[str, str]) -> str | None:
+        """Return the own collection of the scope with these ids, if it is complete."""
+        pins = {key: value for key, value in where.items() if key != "project_id"}
+        return await self.large.served(UUID(where["project_id"]), pins)
+
+    async def _near_in_own(
+        self, scope: Scope, vectors: Sequence[Vector], *, limit: int
+    ) -> Sequence[Sequence[VectorHit]] | None:
+        """Return the nearest memories of a scope that has an own collection.
+
+        None if the scope has none, or if most of its nearest are of narrower scopes.
+        """
+        own = await self.large.served(scope.project_id, pins_of(scope))
+        near = await self.large.search(own, vectors, limit=NARROWER * limit) if own else None
+        if near is None:
+            return None
+        ids = {hit.id for hits in near for hit in hits}
+        here = await self.source.in_lane(list(ids), scope.lane_id)
+        in_lane = [[hit for hit in hits if hit.id in here][:limit] for hits in near]
+        return in_lane if all(len(hits) == limit for hits in in_lane) else None
 
     def collection(self, scope: Scope) -> str:
         """Return the collection of a scope's memories; an owner's memories are all in one."""
@@ -376,7 +435,7 @@ class VectorIndex:
 
     async def _stored(self) -> list[str]:
         names = await self._store.list_cols()
-        return sorted(name for name in names if name.startswith(self._family))
+        return sorted(n for n in names if n.startswith(self._family) and not is_own(n))
 
     async def _stale(
         self, where: Mapping[str, str], vectors: Sequence[Vector]
@@ -408,10 +467,7 @@ class VectorIndex:
 
     async def _put(self, name: str, projections: Sequence[Projection]) -> None:
         """Upsert records; create the collection first if it is missing."""
-        records = [
-            VectorRecord(projection.id, projection.vector, payload(projection))
-            for projection in projections
-        ]
+        records = [as_record(projection) for projection in projections]
         if name not in self._created:
             await self._create(name, projections[0])
         try:
@@ -464,19 +520,3 @@ def nearest_of(cosines: Iterable[Mapping[UUID, float]], *, each: int) -> dict[UU
 
 def _shares(ids: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
-
-
-def payload(projection: Projection) -> dict[str, str | int]:
-    """Return the filterable ids and the vector's version. No text is stored in the index."""
-    scope = projection.scope
-    ids = {
-        "project_id": str(scope.project_id),
-        "lane_id": str(scope.lane_id),
-        "user_id": scope.user_id,
-        "agent_id": scope.agent_id,
-        "app_id": scope.app_id,
-        "run_id": scope.run_id,
-    }
-    return {key: value for key, value in ids.items() if value is not None} | {
-        "version": projection.version
-    }

@@ -14,7 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.statements import Direct
+from pipeline.ports import VectorRecord
 from pipeline.vector_index.collections import Collections
+from pipeline.vector_index.own_collections import OwnCollections, Position
 from pipeline.vector_index.sql import statement
 
 
@@ -42,6 +44,9 @@ class VectorSource(Protocol):
     # The prefix of its collections.
     kind: ClassVar[str]
     collections: Collections
+    # The own collections of large scopes, and their rows; None if this kind of text has none.
+    own: OwnCollections | None
+    scopes: ScopeRows | None
 
     async def count(self) -> int:
         """The number of vectors in a complete index."""
@@ -86,10 +91,32 @@ class VectorSource(Protocol):
         """The given ids that the ledger does not have."""
         ...
 
+    async def in_lane(self, ids: Sequence[UUID], lane_id: UUID) -> set[UUID]:
+        """Those of the ids that are in this lane."""
+        ...
+
+    async def changed_since(self, rows: Sequence[Projection]) -> list[UUID]:
+        """Ids of rows that are not in the index at this version any more, or were erased."""
+        ...
+
     async def stale_vectors(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
         """Ids and packed vectors of the newest stale rows with these entity ids."""
+        ...
+
+
+class ScopeRows(Protocol):
+    """The rows of a scope, for its own collection."""
+
+    async def count_in(self, project_id: UUID, pins: Mapping[str, str], *, stop: int) -> int:
+        """The number of rows with these entity ids that the index should have, up to `stop`."""
+        ...
+
+    async def in_scope(
+        self, project_id: UUID, pins: Mapping[str, str], after: Position, *, limit: int
+    ) -> tuple[list[Projection], Position]:
+        """Rows with these entity ids that the index should have, and the position of the last."""
         ...
 
 
@@ -104,6 +131,8 @@ class Projected(ABC):
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
         self.collections = Collections(engine, self.table)
+        self.own: OwnCollections | None = None
+        self.scopes: ScopeRows | None = None
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
         """Store vectors that this embedder computed, unless the text has changed."""
@@ -135,6 +164,22 @@ class Projected(ABC):
         rows = await self._direct.rows(statement("unknown_ids", self.table), {"ids": list(ids)})
         return [row.id for row in rows]
 
+    async def in_lane(self, ids: Sequence[UUID], lane_id: UUID) -> set[UUID]:
+        """Return those of the ids that are in this lane."""
+        values = {"ids": list(ids), "lane_id": lane_id}
+        rows = await self._direct.rows(statement("ids_in_lane", self.table), values)
+        return {row.id for row in rows}
+
+    async def changed_since(self, rows: Sequence[Projection]) -> list[UUID]:
+        """Return the ids of rows that are not in the index at this version any more."""
+        values = {
+            "ids": [row.id for row in rows],
+            "versions": [row.version for row in rows],
+            "lane_ids": [row.scope.lane_id for row in rows],
+        }
+        changed = await self._direct.rows(statement("changed_since", self.table), values)
+        return [row.id for row in changed]
+
     async def stale_vectors(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
@@ -154,3 +199,24 @@ class Projected(ABC):
         async with self._single.connect() as connection:
             rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
             return rows
+
+
+def payload(projection: Projection) -> dict[str, str | int]:
+    """Return the filterable ids and the vector's version. No text is stored in the index."""
+    scope = projection.scope
+    ids = {
+        "project_id": str(scope.project_id),
+        "lane_id": str(scope.lane_id),
+        "user_id": scope.user_id,
+        "agent_id": scope.agent_id,
+        "app_id": scope.app_id,
+        "run_id": scope.run_id,
+    }
+    return {key: value for key, value in ids.items() if value is not None} | {
+        "version": projection.version
+    }
+
+
+def as_record(projection: Projection) -> VectorRecord:
+    """Return the record of a row in the store."""
+    return VectorRecord(projection.id, projection.vector, payload(projection))

@@ -73,6 +73,8 @@ ALL_TENANTS = {
     "Events.progress": "one poll for all requests that wait; each checked its event's project",
     "GraphOutbox.*": "the mirror of the graph as a whole; `covers` takes the project of a search",
     "Indexes.*": "the vector index as a whole",
+    "OwnCollections.*": "the vector index as a whole; a collection's name follows from the project",
+    "ScopeRows.*": "declares methods of MemoryVectors, which take the project's id",
     "Lanes.claim": "a worker's edge: the lane's row names the tenant",
     "DueLanes.doubt_hints": "the sweeper",
     "Adds.cut": "terms of adds that were accepted, by the id of the event",

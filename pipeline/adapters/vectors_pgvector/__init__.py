@@ -106,6 +106,8 @@ class Pgvector:
         queries = [values | {"vector": vector.tolist(), "limit": limit} for vector in vectors]
         dimensions = max(map(len, vectors), default=0)
         most = MOST_EXACT if dimensions <= MOST_DIMENSIONS else ALL
+        if not where and dimensions <= MOST_DIMENSIONS:  # the collection of one large scope
+            return await self._walked(parts, queries, limit=limit, dimensions=dimensions)
         hit_lists: Hits = []
         for query in queries:
             if (hits := await self._compared(parts, query, most)) is None:

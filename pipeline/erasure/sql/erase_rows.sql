@@ -130,6 +130,13 @@ WITH theirs AS MATERIALIZED (
     WHERE owners.project_id = CAST(:project_id AS uuid) AND owners.kind = named.kind
       AND owners.id = named.id
     RETURNING 1
+), gone_own_collections AS (
+    -- Vectors of large scopes; the sweeper deletes a collection that is not in the list.
+    DELETE FROM own_collections c USING named
+    WHERE c.project_id = CAST(:project_id AS uuid) AND named.id = CASE named.kind
+        WHEN 'user' THEN c.user_id WHEN 'agent' THEN c.agent_id WHEN 'app' THEN c.app_id
+        ELSE c.run_id END
+    RETURNING 1
 ), ended_runs AS (
     -- The run itself, and those whose lanes are all erased. Adds to them are refused from now on.
     UPDATE private_runs SET privacy = 'ended', run_id = NULL, expires_at = NULL, ended_at = now()

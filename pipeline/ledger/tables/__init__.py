@@ -92,7 +92,12 @@ from pipeline.ledger.tables.tenants import (
 )
 from pipeline.ledger.tables.term_cuts import term_cuts
 from pipeline.ledger.tables.turns import messages, turn_vectors
-from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_indexes
+from pipeline.ledger.tables.vectors import (
+    own_collections,
+    rebuilt,
+    vector_collections,
+    vector_indexes,
+)
 
 __all__ = [
     "ACTIVE",
@@ -127,6 +132,7 @@ __all__ = [
     "messages",
     "metadata",
     "organizations",
+    "own_collections",
     "owners",
     "past_states",
     "private_runs",

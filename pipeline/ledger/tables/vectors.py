@@ -1,4 +1,4 @@
-"""Tables of the vector index: the indexes, the rows of the next one, and its collections.
+"""Tables of the vector index: the indexes, the rows of the next one, and the collections.
 
 A memory's vector is in its own row of `memories`, a turn's vector in `turn_vectors`.
 """
@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-from pipeline.ledger.tables.columns import metadata, now
+from pipeline.ledger.tables.columns import metadata, now, scope_ids, time
 
 # The vector index that searches use (LIVE), and the one that is built to replace it. Only writes to
 # the LIVE index update `projected_version`.
@@ -50,4 +50,23 @@ vector_collections = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("records", BigInteger, nullable=False, server_default="0"),
+)
+
+# Collections beside the buckets, each with the vectors of one large scope: of all memories with
+# these ids. FILLING: written, but not complete. SERVED: complete, and read instead of the buckets.
+own_collections = Table(
+    "own_collections",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("project_id", Uuid, nullable=False, index=True),
+    *scope_ids(),
+    Column("state", Text, nullable=False),
+    now("requested_at"),
+    # The last memory that was written, in the order of creation.
+    time("filled_at"),
+    Column("filled_id", Uuid),
+    # Number of records at the last check.
+    Column("records", BigInteger, nullable=False, server_default="0"),
+    time("checked_at"),
+    CheckConstraint("state IN ('FILLING', 'SERVED')", name="state"),
 )

@@ -40,8 +40,10 @@ from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.engine import connect
 from pipeline.memories.vectors import MemoryVectors
 from pipeline.ports import Embedder, VectorRecord, VectorStore
+from pipeline.settings import Settings
 from pipeline.text import terms
 from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.large_scopes import ASK_EVERY_S
 from tests.bench.engine import caught_up, cpu_s, idle
 from tests.bench.hosted import hosted, provider, spent_ms
 from tests.support.chaos_ledger import database_url, port_of
@@ -50,6 +52,7 @@ from tests.support.stack import Stack
 
 Figures = dict[str, Any]
 WORDS, ROUNDS, SEARCHES, ADDS = 5_000, 10, 10, 3
+OWN_ROWS: int = Settings.model_fields["own_collection_rows"].default
 EMBEDDER = "openai/stand-in-1536"
 AT_ONCE, EVENTS_PER_S, DRAIN_S = 500, 50, 20.0
 NEAR = 1e-4
@@ -154,7 +157,8 @@ async def index_of(running: Stack, name: str) -> AsyncIterator[tuple[VectorIndex
         else Pgvector(engine)
     )
     buckets = 64 if name == "chroma" else 1
-    yield VectorIndex(store, MemoryVectors(engine), Remembered(), buckets=buckets), store
+    source = MemoryVectors(engine)
+    yield VectorIndex(store, source, Remembered(), buckets=buckets, own_rows=OWN_ROWS), store
     await store.close()
     await engine.dispose()
 
@@ -193,6 +197,20 @@ async def search(client: httpx.AsyncClient, filled: Filled, query: str) -> float
     assert answer.status_code == 200, answer.text
     assert answer.json()["results"], query
     return took_ms
+
+
+async def own_collections(running: Stack, scopes: Sequence[Filled]) -> None:
+    """Search the large scopes until their own collections are complete, and in use."""
+    connection = await asyncpg.connect(database_url(running))
+    large = [filled for filled in scopes if filled.size >= OWN_ROWS]
+    count = "SELECT count(*) FROM own_collections WHERE state = 'SERVED'"
+    async with running.client() as client:
+        while await connection.fetchval(count) < len(large):
+            for filled in large:
+                await search(client.http, filled, "Which one?")
+            await asyncio.sleep(ASK_EVERY_S / 10)
+    await connection.close()
+    await asyncio.sleep(ASK_EVERY_S)  # until every process reads the states again
 
 
 async def add(client: httpx.AsyncClient, filled: Filled, text: str) -> float:
@@ -319,6 +337,7 @@ async def measure(
         async with running:
             scopes = await fill(running, name, sizes)
             await caught_up(running)
+            await own_collections(running, scopes)
             if "recall" in parts:
                 figures["recall"] = await recalled(running, name, scopes)
             if "cost" in parts:

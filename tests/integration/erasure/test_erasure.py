@@ -51,6 +51,7 @@ ERASED = {
     "summary_states", "kept_answers", "conflicts", "conflict_members",
     "turn_vectors", "cleared_lanes", "usage_daily", "user_tokens",
     "memory_reads", "saved_views", "private_runs", "answer_sources", "profiles", "profile_fields",
+    "own_collections",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
 WITHOUT_AN_OWNER = {

@@ -30,6 +30,7 @@ from pipeline.ledger.tables import (
     memory_accesses,
     memory_reads,
     metadata,
+    own_collections,
     owners,
     private_runs,
     profile_fields,
@@ -123,6 +124,10 @@ async def _plant(
             project_id=scope.project_id, name="hers", path="/memories", query={"user_id": USER}
         ),
         insert(user_tokens).values(project_id=scope.project_id, user_id=USER, **token),
+        insert(own_collections).values(
+            name="memories-own", project_id=scope.project_id, user_id=USER, run_id=RUN,
+            state="SERVED",
+        ),
         insert(owners).values(metadata={"room": "Zanzibar"}, **run),
         insert(event_costs).values(event_id=event_id, **paid),
         insert(usage_daily).values(

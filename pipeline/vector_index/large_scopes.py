@@ -1,0 +1,291 @@
+"""Large scopes: each has a collection of its own, which is searched without a filter.
+
+A search with a filter costs time linear in the records that pass it; without one it follows the
+graph of the collection. A scope is here a set of entity ids, such as a user, or a user and an app.
+
+    read of a scope ──► SERVED? ──► its own collection, without a filter
+                            └─────► the buckets; and a request, if it has `rows` memories
+
+The buckets stay complete, so an own collection can be deleted at any moment. It is complete, too:
+
+    filler   commits state FILLING ──► reads a row ──► writes it ──► compares it with the ledger
+    writer   reads a row ──► reads the states ──► writes it to its bucket and own collections
+
+A writer that does not see the state has read its row before the filler reads it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from time import monotonic
+from uuid import UUID
+
+import structlog
+
+from pipeline.domain.errors import CollectionMissing
+from pipeline.domain.filters import ENTITY_IDS
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import Vector
+from pipeline.ports import Embedder, VectorHit, VectorStore
+from pipeline.vector_index.buckets import is_own, own_name
+from pipeline.vector_index.names import family
+from pipeline.vector_index.own_collections import BEGINNING, SERVED, OwnCollection
+from pipeline.vector_index.projections import Projection, VectorSource, as_record
+
+log = structlog.get_logger()
+
+# Records that a search of the graph compares at least: it finds 98 % of the ten nearest.
+# Source: tests/bench/growth/scope.py.
+REACH = 400
+# Rows in one write of the filler.
+A_PAGE = 200
+# Seconds until the state of a scope without an own collection is read again.
+ASK_EVERY_S, MOST_ASKED = 30.0, 10_000
+# Own collections that one check counts.
+CHECKED_AT_ONCE = 50
+
+Write = Callable[[Sequence[Projection]], Awaitable[None]]
+# Names of own collections with their states, by the id of a row.
+Own = Mapping[UUID, Mapping[str, str]]
+
+
+class LargeScopes:
+    """The own collections of an index. `rows`: size from which a scope has one; 0: none has."""
+
+    def __init__(
+        self,
+        store: VectorStore,
+        source: VectorSource,
+        embedder: Embedder,
+        *,
+        index: str,
+        buckets: int,
+        rows: int,
+    ) -> None:
+        self._store, self._source, self._embedder = store, source, embedder
+        self._index, self._buckets, self._rows = index, buckets, rows
+        self._asked: dict[str, float] = {}
+
+    async def served(self, project_id: UUID, pins: Mapping[str, str]) -> str | None:
+        """Return the own collection of a scope, if it has one that is complete.
+
+        Has one made if the scope is large.
+        """
+        own = self._source.own
+        if own is None or not self._rows or not pins:
+            return None
+        name = self._name(project_id, pins, self._embedder.name)
+        if monotonic() - self._asked.get(name, -ASK_EVERY_S) < ASK_EVERY_S:
+            return None
+        states = await own.states([name])
+        if states.get(name) == SERVED:
+            return name
+        if len(self._asked) >= MOST_ASKED:
+            self._asked.clear()
+        self._asked[name] = monotonic()
+        if not states and await self._is_large(project_id, pins):
+            await own.request(name, project_id, pins, index=self._index)
+        return None
+
+    async def _is_large(self, project_id: UUID, pins: Mapping[str, str]) -> bool:
+        """Tell if a scope has `rows` memories. The books have the number of each single id."""
+        own, scopes = self._source.own, self._source.scopes
+        assert own is not None
+        assert scopes is not None
+        if await own.size(project_id, pins) < self._rows:
+            return False
+        if len(pins) == 1:
+            return True
+        return await scopes.count_in(project_id, pins, stop=self._rows) >= self._rows
+
+    async def search(
+        self, name: str, vectors: Sequence[Vector], *, limit: int
+    ) -> Sequence[Sequence[VectorHit]] | None:
+        """Return the nearest records of an own collection; None if the store has lost it."""
+        try:
+            hit_lists = await self._store.search(name, vectors, limit=max(limit, REACH), where={})
+        except CollectionMissing:
+            await self._forget([name])
+            return None
+        return [hits[:limit] for hits in hit_lists]
+
+    async def collections_of(self, projections: Sequence[Projection]) -> Own:
+        """Return the own collections of the scopes of these rows."""
+        if self._source.own is None:
+            return {}
+        names = {row.id: list(self._names(row.scope, row.embedder)) for row in projections}
+        states = await self._source.own.states({name for some in names.values() for name in some})
+        if not states:
+            return {}
+        return {
+            key: {name: states[name] for name in some if name in states}
+            for key, some in names.items()
+        }
+
+    async def write(self, own: Own, projections: Sequence[Projection]) -> None:
+        """Write these rows to their own collections, or delete them there."""
+        for name, rows in _by_name(own, projections).items():
+            wanted = [as_record(row) for row in rows if row.wanted]
+            try:
+                if wanted:
+                    await self._store.insert(name, wanted)
+                await self._store.delete(name, [row.id for row in rows if not row.wanted])
+            except CollectionMissing:
+                # One in state FILLING is about to be created: the filler reads these rows then.
+                if own[rows[0].id][name] == SERVED:
+                    await self._forget([name])
+
+    async def drop(self, projections: Sequence[Projection]) -> None:
+        """Delete these rows from their own collections."""
+        for name, rows in _by_name(await self.collections_of(projections), projections).items():
+            await self._drop(name, [row.id for row in rows])
+
+    async def drop_of(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
+        """Delete vectors of a scope from its own collections."""
+        if self._source.own is not None:
+            for name in await self._source.own.states(list(self._names(scope, embedder))):
+                await self._drop(name, ids)
+
+    async def fill(self, write: Write) -> int:
+        """Fill the requested collections. Returns the number of rows written.
+
+        `write`: writes stale rows to the whole index. Can be stopped at any point, and continues at
+        the last page. Errors: StoreUnavailable, ModelUnavailable.
+        """
+        own, count = self._source.own, 0
+        if own is None or not await own.filling(self._family):
+            return 0
+        async with own.alone() as is_alone:
+            for collection in await own.filling(self._family) if is_alone else []:
+                try:
+                    count += await self._fill(collection, write)
+                except CollectionMissing:
+                    await self._forget([collection.name])
+        return count
+
+    async def _fill(self, collection: OwnCollection, write: Write) -> int:
+        own, scopes = self._source.own, self._source.scopes
+        assert own is not None
+        assert scopes is not None
+        name, count = collection.name, 0
+        position = collection.position
+        while True:
+            rows, after = await scopes.in_scope(
+                collection.project_id, collection.pins, position or BEGINNING, limit=A_PAGE
+            )
+            if not rows:
+                break
+            if position is None:
+                await self._store.delete_col(name)  # remains of an interrupted start
+                dimensions = await self._embedder.dimensions()
+                await self._store.create_col(
+                    name, dimensions=dimensions, embedder=self._embedder.name
+                )
+            await self._write_page(name, rows, write)
+            if not await own.advance(name, after, count=len(rows)):
+                return count
+            count, position = count + len(rows), after
+        if position is None:
+            await own.forget([name])
+        else:
+            await own.serve(name)
+            log.info("own_collection_served", rows=collection.records + count)
+        return count
+
+    async def _write_page(self, name: str, rows: Sequence[Projection], write: Write) -> None:
+        """Write rows to a collection; those that the buckets lack, to all of the index.
+
+        Rows that changed while they were written become stale, because a newer state may have been
+        written before this one.
+        """
+        ours = [row for row in rows if row.embedder == self._embedder.name]
+        current = [row for row in ours if row.recorded == row.version]
+        if stale := [row for row in ours if row.recorded != row.version]:
+            await write(stale)
+        if current:
+            await self._store.insert(name, [as_record(row) for row in current])
+            changed = set(await self._source.changed_since(current))
+            erased = await self._source.projected(
+                [row for row in current if row.id in changed], index=self._index
+            )
+            await self._drop(name, erased)
+
+    async def check(self) -> None:
+        """Delete own collections that lost records, or whose scopes have become small.
+
+        Also collections that are in the store, but not in the list. Errors: StoreUnavailable.
+        """
+        own = self._source.own
+        if own is None:
+            return
+        stored = [name for name in await self._store.list_cols() if self._is_mine(name)]
+        listed = await own.states(stored)
+        for name in stored:
+            if name not in listed:
+                await self._store.delete_col(name)
+        for collection in await own.due(self._family, limit=CHECKED_AT_ONCE):
+            info = await self._store.col_info(collection.name)
+            least = max(collection.records, self._rows)
+            if info is None or not self._rows or 2 * info.count < least:
+                await self._forget([collection.name])
+                await self._store.delete_col(collection.name)
+            else:
+                await own.checked(collection.name, info.count)
+
+    async def wipe(self) -> None:
+        """Delete all own collections of this index. Errors: StoreUnavailable."""
+        stored = [name for name in await self._store.list_cols() if self._is_mine(name)]
+        names = [name for name in stored if name.startswith(self._family)]
+        await self._forget(names)
+        for name in names:
+            await self._store.delete_col(name)
+
+    async def _forget(self, names: Sequence[str]) -> None:
+        if self._source.own is None or not names:
+            return
+        log.warning("own_collections_deleted", collections=len(names))
+        await self._source.own.forget(names)
+
+    async def _drop(self, name: str, ids: Sequence[UUID]) -> None:
+        try:
+            await self._store.delete(name, ids)
+        except CollectionMissing:
+            return
+
+    @property
+    def _kind(self) -> str:
+        return f"{self._source.kind}-"
+
+    @property
+    def _family(self) -> str:
+        return family(self._source.kind, self._embedder.name, self._buckets) + "-"
+
+    def _is_mine(self, name: str) -> bool:
+        return name.startswith(self._kind) and is_own(name)
+
+    def _name(self, project_id: UUID, pins: Mapping[str, str], embedder: str) -> str:
+        return own_name(
+            self._source.kind, embedder, self._buckets, project_id=project_id, pins=pins
+        )
+
+    def _names(self, scope: Scope, embedder: str) -> Iterator[str]:
+        """The names of the own collections that can have a row of this scope."""
+        pins = pins_of(scope)
+        for number in range(1, len(pins) + 1):
+            for some in combinations(pins.items(), number):
+                yield self._name(scope.project_id, dict(some), embedder)
+
+
+def pins_of(scope: Scope) -> dict[str, str]:
+    """The entity ids of a scope."""
+    return {name: value for name in ENTITY_IDS if (value := getattr(scope, name)) is not None}
+
+
+def _by_name(own: Own, projections: Sequence[Projection]) -> dict[str, list[Projection]]:
+    rows: dict[str, list[Projection]] = defaultdict(list)
+    for row in projections:
+        for name in own.get(row.id, ()):
+            rows[name].append(row)
+    return rows
