@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from api.schemas import AddRequest, SearchRequest
 from api.schemas.limits import InstructionText
+from pipeline.domain.filters import ALIASES, KIND
+
+KNOWN = {"AND", "OR", "NOT", *KIND, *ALIASES}
 
 
 class OssAdd(AddRequest):
@@ -35,7 +39,31 @@ class OssSearch(SearchRequest):
     @model_validator(mode="before")
     @classmethod
     def with_our_names(cls, value: Any) -> Any:
-        """Read `limit` as `top_k`."""
-        if isinstance(value, dict) and value.get("limit") and not value.get("top_k"):
-            return {**value, "top_k": value["limit"]}
-        return value
+        """Read `limit` as `top_k`, and unknown keys of `filters` as metadata."""
+        if not isinstance(value, dict):
+            return value
+        limited = value.get("limit") and not value.get("top_k")
+        renamed = {**value, "top_k": value["limit"]} if limited else {**value}
+        if isinstance(value.get("filters"), dict):
+            renamed["filters"] = _with_metadata(value["filters"])
+        return renamed
+
+
+def _with_metadata(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """The filters with `metadata.` before keys that only the open-source server takes without it.
+
+    That server has no `app_id`: plugins keep it in the metadata, and filter by it.
+    """
+    parts: list[dict[str, Any]] = []
+    for key, value in filters.items():
+        if key in ("AND", "OR", "NOT") and isinstance(value, list):
+            branches = [_with_metadata(part) if isinstance(part, dict) else part for part in value]
+            parts.append({key: branches})
+        elif key == "app_id":
+            own = [{"app_id": value}, {"metadata.app_id": value}]
+            parts += [] if value == "*" else [{"OR": own}]
+        elif key in KNOWN or key.startswith("metadata."):
+            parts.append({key: value})
+        else:
+            parts.append({f"metadata.{key}": value})
+    return parts[0] if len(parts) == 1 else {"AND": parts} if parts else {}

@@ -22,8 +22,10 @@ QUIET = {"OTEL_SDK_DISABLED": "true", "HAYSTACK_TELEMETRY_ENABLED": "false"}
         ("@mem0/vercel-ai-provider@3.0.2", "vercel_provider.mjs", 5),
         ("@mem0/community@0.0.1", "langchain_memory.mjs", 3),
         ("@mastra/mem0@0.1.4", "mastra.mjs", 2),
+        ("@mem0/n8n-nodes-mem0@0.1.4", "n8n_node.mjs", 4),
+        ("opencode-mem0-selfhost@0.1.7", "opencode_plugin.mjs", 4),
     ],
-    ids=["vercel", "langchain", "mastra"],
+    ids=["vercel", "langchain", "mastra", "n8n", "opencode"],
 )
 def test_the_npm_package(
     package: str, driver: str, checks: int, environment: dict[str, str]

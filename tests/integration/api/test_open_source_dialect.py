@@ -141,3 +141,22 @@ async def test_a_reset_requires_a_confirmation_in_a_header(oss: httpx.AsyncClien
     assert answer.json()["message"] == "All memories reset"
     assert (await oss.get("/memories")).json() == {"results": []}
     assert (await oss.get("/entities")).json() == []
+
+
+async def test_unknown_keys_of_a_filter_are_those_of_the_metadata(oss: httpx.AsyncClient) -> None:
+    await added(oss, "I live in Berlin.", metadata={"app_id": "shop", "branch": "main"})
+    await added(oss, "I like tea.", app_id="bar")
+
+    async def texts(**filters: object) -> list[str]:
+        body = {"query": "What is known?", "filters": MAYA | filters, "threshold": 0.0}
+        answer = await oss.post("/search", json=body)
+        assert answer.status_code == 200, answer.text
+        return sorted(row["memory"] for row in answer.json()["results"])
+
+    home, drink = "User lives in Berlin", "User likes tea"
+    assert await texts(app_id="shop") == [home]
+    assert await texts(app_id="shop", branch="main") == [home]
+    assert await texts(app_id="shop", branch="other") == []
+    assert await texts(app_id="bar") == [drink]
+    assert await texts(app_id="*") == [drink, home]
+    assert await texts(OR=[{"branch": "main"}, {"app_id": "bar"}]) == [drink, home]
