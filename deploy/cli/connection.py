@@ -63,11 +63,15 @@ class ApiConnection:
                 raise StackError(explanation(response))
             yield from response.iter_lines()
 
-    def submit(self, path: str, **body: object) -> dict[str, Any]:
-        """Like `post`; a server that is busy is asked again after the time that it names."""
+    def submit(self, path: str, *, key: str | None = None, **body: object) -> dict[str, Any]:
+        """Like `post`; a server that is busy is asked again after the time that it names.
+
+        `key`: an idempotency key.
+        """
+        headers = {} if key is None else {"Idempotency-Key": key}
         for _ in range(MOST_TRIES):
             with self._reached():
-                response = self._http.post(path, json=body)
+                response = self._http.post(path, json=body, headers=headers)
             if response.status_code not in (429, 503):
                 break
             wait_s = float(response.headers.get("Retry-After", 1))

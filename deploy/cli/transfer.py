@@ -7,6 +7,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,12 +16,18 @@ import typer
 
 from deploy.cli.connection import ApiConnection
 from deploy.cli.context import AsJson, options, print_json
+from deploy.imports import mem0
+from deploy.imports.chats import ConversationTurn, read_turns
+from deploy.imports.platform import platform_lines
 from deploy.stack.failure import StackError
 
 # Limits of one request: lines, bytes, and JSON values, of which each has at most one comma.
 MOST_LINES, MOST_BYTES, MOST_VALUES = 500, 500_000, 12_000
 # Events that are not waited for yet: a longer queue would only wait in the server.
 MOST_OPEN = 100
+# Of turns, which need a language model. The events of one user run in order anyway: a few of them
+# fill the next batch while one runs.
+MOST_OPEN_TURNS = 16
 WAIT_S = 30
 
 File = Annotated[Path, typer.Argument(help="The file, JSON lines.", metavar="FILE", dir_okay=False)]
@@ -59,31 +66,84 @@ def export(
     print(_numbers(last["lines"]))
 
 
-def import_file(
+class SourceKind(StrEnum):
+    """Kinds of sources that can be imported."""
+
+    MEMLANE = "memlane"
+    MEM0 = "mem0"
+    PLATFORM = "mem0-platform"
+    CHATS = "chats"
+
+
+def import_source(
     context: typer.Context,
-    file: File,
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="The file; of Mem0's library the store: chroma:DIRECTORY, qdrant:DIRECTORY or a"
+            " postgresql:// URL."
+        ),
+    ],
+    kind: Annotated[
+        SourceKind, typer.Option("--from", help="Kind of the source.")
+    ] = SourceKind.MEMLANE,
     new_ids: Annotated[
         bool,
         typer.Option("--new-ids", help="Replace each id: for a copy beside the original project."),
     ] = False,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="Mem0's history.db.", exists=True, dir_okay=False),
+    ] = None,
+    collection: Annotated[
+        str, typer.Option(help="Collection or table of Mem0's store.")
+    ] = mem0.COLLECTION,
+    user: Annotated[
+        str | None,
+        typer.Option("--user", help="user_id of chats, and of memories without any owner."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Count what would be stored, and store nothing.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Store the lines of an export. Ids and times stay, and no language model is called.
+    """Store the lines of an export, Mem0's memories with their history, or conversations.
 
-    Run it again after an interruption: lines that are stored already change nothing. Exit code 1 if
-    a part could not be stored.
+    Memories keep their ids and times, and no language model is called. Conversations are added
+    turn by turn, like those of a chat backend. Run it again after an interruption: what is stored
+    already changes nothing. Exit code 1 if a part could not be stored.
     """
     with options(context).connect() as api:
-        run = ImportRun(api, new_ids=new_ids, dry_run=dry_run)
-        run.send(checked(file))
+        if kind is SourceKind.CHATS:
+            chats = ChatRun(api, user=user, dry_run=dry_run)
+            chats.send(read_turns(Path(source)))
+            run: ImportRun | ChatRun = chats
+        else:
+            memories = ImportRun(api, new_ids=new_ids, dry_run=dry_run)
+            memories.send(_lines(kind, source, history, collection, user))
+            run = memories
     if as_json:
         print_json(run.summary())
     else:
         run.show()
     raise typer.Exit(1 if run.failures else 0)
+
+
+def _lines(
+    kind: SourceKind, source: str, history: Path | None, collection: str, user: str | None
+) -> Iterator[bytes]:
+    """The lines of a source of memories."""
+    match kind:
+        case SourceKind.MEM0:
+            store = mem0.read_store(source, history, collection)
+            if store.ownerless:
+                deleted = f"{store.ownerless} deleted memories are left out: the history does not"
+                print(f"{deleted} say whose they were.", file=sys.stderr)
+            return map(orjson.dumps, store.lines())
+        case SourceKind.PLATFORM:
+            return map(orjson.dumps, platform_lines(Path(source), user))
+        case _:
+            return checked(Path(source))
 
 
 @dataclass(slots=True)
@@ -102,8 +162,9 @@ class ImportRun:
     def send(self, lines: Iterable[bytes]) -> None:
         """Send all lines and wait for the end of their events."""
         for part in requests(lines):
-            body = {"records": part, "new_ids": self.new_ids, "dry_run": self.dry_run}
-            answer = self.api.submit("/v1/transfer/import/", **body)
+            answer = self.api.submit(
+                "/v1/transfer/import/", records=part, new_ids=self.new_ids, dry_run=self.dry_run
+            )
             if self.dry_run:
                 self.lines.update(answer["new"])
                 self.stored_before.update(answer["stored"])
@@ -135,13 +196,73 @@ class ImportRun:
 
     def _wait(self) -> None:
         """Wait for the oldest event."""
-        event_id = self._open.popleft()
-        event = self.api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
-        while event["status"] in ("PENDING", "RUNNING"):
-            event = self.api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
+        event = ended(self.api, self._open.popleft())
         if event["status"] != "SUCCEEDED":
-            self.failures.append(f"{event_id}: {event['error']}")
+            self.failures.append(f"{event['id']}: {event['error']}")
         self.memories.update(line["event"] for line in event["results"])
+
+
+@dataclass(slots=True)
+class ChatRun:
+    """Adds turns in order, with few open events, so that live turns do not wait behind them."""
+
+    api: ApiConnection
+    user: str | None
+    dry_run: bool = False
+    turns: int = 0
+    messages: int = 0
+    failures: list[str] = field(default_factory=list)
+    _open: deque[str] = field(default_factory=deque)
+
+    def send(self, turns: Iterable[ConversationTurn]) -> None:
+        """Add all turns, and wait for their events. Errors: StackError without a user."""
+        if not self.user:
+            raise StackError("Name the user of the conversations with --user.")
+        for turn in turns:
+            self.turns += 1
+            self.messages += len(turn.messages)
+            if not self.dry_run:
+                self._add(turn)
+        while self._open:
+            self._wait()
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of turns and messages, and the failures."""
+        numbers = {"turns": self.turns, "messages": self.messages, "dry_run": self.dry_run}
+        return numbers | {"failures": self.failures}
+
+    def show(self) -> None:
+        """Print the numbers and the failures."""
+        print(f"{self.turns:,} turns with {self.messages:,} messages")
+        for failure in self.failures:
+            print(f"FAILED {failure}", file=sys.stderr)
+
+    def _add(self, turn: ConversationTurn) -> None:
+        answer = self.api.submit(
+            "/v3/memories/add/",
+            key=turn.key,
+            messages=turn.messages,
+            user_id=self.user,
+            timestamp=turn.said_at.isoformat() if turn.said_at else None,
+            metadata={"conversation": turn.conversation},
+        )
+        self._open.append(answer["event_id"])
+        if len(self._open) >= MOST_OPEN_TURNS:
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait for the oldest event."""
+        event = ended(self.api, self._open.popleft())
+        if event["status"] != "SUCCEEDED":
+            self.failures.append(f"{event['id']}: {event['error']}")
+
+
+def ended(api: ApiConnection, event_id: str) -> dict[str, Any]:
+    """The event, once it has ended."""
+    event = api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
+    while event["status"] in ("PENDING", "RUNNING"):
+        event = api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
+    return event
 
 
 def checked(file: Path) -> Iterator[bytes]:
