@@ -70,6 +70,7 @@ LEFT_OUT: Mapping[str, str] = {
     "suggestions": OPEN_WORK,
     "summary_states": DERIVED,
     "term_cuts": OPERATION,
+    "own_collections": DERIVED,
     "turn_vectors": DERIVED,
     "usage_daily": "costs of this server's model calls",
     "user_tokens": WITH_KEYS,

@@ -82,6 +82,7 @@ class VectorIndex:
         buckets: int,
         own_rows: int = 0,
     ) -> None:
+        """`source`: the table with the rows. `buckets`: number of collections for all owners."""
         self._store = store
         self.source = source
         self._embedder = embedder

@@ -64,6 +64,7 @@ class LargeScopes:
         buckets: int,
         rows: int,
     ) -> None:
+        """`index`: the name of the index in the ledger."""
         self._store, self._source, self._embedder = store, source, embedder
         self._index, self._buckets, self._rows = index, buckets, rows
         self._asked: dict[str, float] = {}
@@ -166,6 +167,7 @@ class LargeScopes:
         return count
 
     async def _fill(self, collection: OwnCollection, write: Write) -> int:
+        """Fill one collection from its position on. Returns the number of rows written."""
         own, scopes = self._source.own, self._source.scopes
         assert own is not None
         assert scopes is not None

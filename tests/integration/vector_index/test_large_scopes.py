@@ -27,7 +27,7 @@ ROWS = 6
 
 
 class Watched(InMemoryVectors):
-    """Store that lists what was searched, fails when told, and can run code during a write."""
+    """Store that lists what was searched, fails on demand, and can run code during a write."""
 
     def __init__(self) -> None:
         super().__init__()
