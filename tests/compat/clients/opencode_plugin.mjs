@@ -6,7 +6,7 @@ process.env.MEM0_HOST = url;
 process.env.MEM0_USER_ID = user;
 const { default: plugin } = await import("opencode-mem0-selfhost");
 const client = { app: { log: async () => {} }, session: { get: async () => ({}) } };
-const folder = { worktree: "/work/shop", id: "0123456789" };
+const folder = { worktree: "/srv/shop", id: "0123456789" };
 const { tool } = await plugin({ $: () => ({ quiet: async () => ({ stdout: "main" }) }), client, project: folder });
 const run = async (name, given) => JSON.parse(await tool[name].execute(given, { sessionID: "s1" }));
 const rows = (answer) => answer.results ?? answer;

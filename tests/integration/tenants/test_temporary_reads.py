@@ -64,7 +64,11 @@ class Session:
 
     async def send(self, method: str, path: str, case: Case) -> httpx.Response:
         ids = self.tenant.holding
-        filled = asdict(ids) | {"entity_type": "user", "job_id": "job", "run_id": "other"}
+        filled = asdict(ids) | {
+            "entity_type": "user",
+            "job_id": str(UUID(int=1)),
+            "run_id": "other",
+        }
         filled |= {"user_id": "maya"}
         return await self.service.client.request(
             method,
