@@ -51,7 +51,7 @@ async def stats(
     await api.figures.write_down()
     ledger = api.stores.ledger
     spent = await ledger.costs.spending(project.id, user_id=user_id, start=start_date, end=end_date)
-    owners = await ledger.owners.totals(project.id, registered=False, private=True)
+    owners = await ledger.owners.totals(project.id, registered=False)
     return usage_views.stats(await ledger.books.accounts(project.id), owners, spent)
 
 

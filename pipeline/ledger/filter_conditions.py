@@ -206,7 +206,8 @@ def shown(table: FromClause, ids: Collection[str] = ()) -> ColumnElement[bool]:
 
     Every read that returns texts or ids of several scopes has this condition, or `shown_of`.
     """
-    return true() if "run_id" in ids else table.c.temporary.is_(False)
+    # The condition of the index of shown memories, as it stands there.
+    return true() if "run_id" in ids else ~table.c.temporary
 
 
 def shown_of(table: FromClause, tree: Filter) -> ColumnElement[bool]:

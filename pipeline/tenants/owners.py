@@ -63,16 +63,13 @@ class Owners:
         values = {"id": owner_id, "limit": len(KINDS)}
         return await self._owners(statement("owner"), project_id, kind, values)
 
-    async def totals(
-        self, project_id: ProjectId, *, registered: bool = True, private: bool = False
-    ) -> dict[str, int]:
-        """Numbers of owners by kind.
+    async def totals(self, project_id: ProjectId, *, registered: bool = True) -> dict[str, int]:
+        """Numbers of owners by kind, without temporary runs.
 
         `registered`: with those that have no memories, of which at most `COUNTED` are counted.
-        `private`: with private runs.
         """
         values = {"project_id": project_id, "kinds": list(KINDS), "counted": COUNTED}
-        values |= {"registered": registered, "private": private}
+        values |= {"registered": registered}
         async with self._engine.connect() as connection:
             rows = (await connection.execute(statement("owner_totals"), values)).all()
         return dict.fromkeys(KINDS, 0) | {row.kind: row.number for row in rows}

@@ -26,7 +26,8 @@ WITH line AS (
     GROUP BY project_id
     UNION ALL
     SELECT project_id, named.kind, owner, count(*) FROM memories CROSS JOIN LATERAL (
-        VALUES ('user', user_id), ('agent', agent_id), ('app', app_id), ('run', run_id)
+        VALUES ('user', user_id), ('agent', agent_id), ('app', app_id),
+               ('run', CASE WHEN NOT temporary THEN run_id END)
     ) named (kind, owner)
     WHERE state = 'ACTIVE' AND owner IS NOT NULL GROUP BY project_id, named.kind, owner
     UNION ALL

@@ -133,7 +133,13 @@ memories = Table(
         initially="DEFERRED",
     ),
     Index("ix_memories_user", "project_id", "user_id", "created_at"),
-    Index("ix_memories_feed", "project_id", "created_at"),
+    # The memories of a project that reads show without naming a run.
+    Index(
+        "ix_memories_shown",
+        "project_id",
+        "created_at",
+        postgresql_where=text("NOT temporary"),
+    ),
     *by_owner("memories", "created_at"),
     Index("ix_memories_lane", "lane_id"),
     # A scope with many superseded memories is compared by its current ones.

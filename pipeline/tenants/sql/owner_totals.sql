@@ -1,5 +1,5 @@
 -- Numbers of owners by kind: those with memories, and those that are only registered. The books count
--- those with memories; entries that are not yet folded may add or end some.
+-- those with memories, without temporary runs; entries that are not yet folded may add or end some.
 WITH {entries_of_owners.sql}, line AS (
     SELECT left(kind, -1) AS kind, amount FROM books
     WHERE project_id = CAST(:project_id AS uuid) AND owner = ''
@@ -16,11 +16,9 @@ WITH {entries_of_owners.sql}, line AS (
 ), registered AS (
     SELECT kind, id FROM owners
     WHERE project_id = CAST(:project_id AS uuid) AND CAST(:registered AS boolean)
-    LIMIT CAST(:counted AS bigint)
-), private AS (
-    SELECT run_id FROM private_runs
-    WHERE project_id = CAST(:project_id AS uuid) AND run_id IS NOT NULL
-      AND NOT CAST(:private AS boolean)
+      AND (kind <> 'run' OR NOT EXISTS (
+          SELECT FROM private_runs p
+          WHERE p.project_id = CAST(:project_id AS uuid) AND p.run_id = owners.id OFFSET 0))
     LIMIT CAST(:counted AS bigint)
 )
 SELECT kind, CAST(sum(amount) AS bigint) AS number FROM (
@@ -30,10 +28,5 @@ SELECT kind, CAST(sum(amount) AS bigint) AS number FROM (
     LEFT JOIN books b ON b.project_id = CAST(:project_id AS uuid) AND b.kind = r.kind AND b.owner = r.id
     LEFT JOIN entry e ON e.kind = r.kind AND e.id = r.id
     WHERE coalesce(b.amount, 0) + coalesce(e.amount, 0) <= 0
-    UNION ALL
-    SELECT 'run', -1 FROM private p
-    LEFT JOIN books b ON b.project_id = CAST(:project_id AS uuid) AND b.kind = 'run' AND b.owner = p.run_id
-    LEFT JOIN entry e ON e.kind = 'run' AND e.id = p.run_id
-    WHERE coalesce(b.amount, 0) + coalesce(e.amount, 0) > 0
 ) each
 GROUP BY kind HAVING sum(amount) > 0

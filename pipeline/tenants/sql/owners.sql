@@ -1,7 +1,7 @@
 -- One page of a project's users, agents, apps and runs of these kinds, newest first: those with
 -- memories, whose numbers come from the books, and those that are only registered. Reads the newest
--- owners of each kind by an index, up to the end of the page. Private runs are left out; owner.sql
--- names them.
+-- owners of each kind by an index, up to the end of the page. Temporary runs are left out: the books do
+-- not have them. owner.sql names them.
 WITH {entries_of_owners.sql}, reach AS (
     -- An entry can bring the number of an owner to zero, so as many more are read.
     SELECT CAST(:offset AS bigint) + CAST(:limit AS bigint) + (SELECT count(*) FROM entry) AS rows
@@ -23,6 +23,9 @@ WITH {entries_of_owners.sql}, reach AS (
             SELECT id, created_at FROM owners
             WHERE project_id = CAST(:project_id AS uuid) AND kind = k.kind
               AND created_at >= coalesce((SELECT since FROM page_end), '-infinity')
+              AND (kind <> 'run' OR NOT EXISTS (
+                  SELECT FROM private_runs p
+                  WHERE p.project_id = CAST(:project_id AS uuid) AND p.run_id = owners.id OFFSET 0))
             ORDER BY created_at DESC, id
             LIMIT (SELECT rows FROM reach) + CAST(:counted AS bigint)
         ) newest
@@ -38,8 +41,5 @@ WITH {entries_of_owners.sql}, reach AS (
     UNION ALL SELECT kind, id FROM entry
 ), {known_owners.sql}
 SELECT * FROM known
-WHERE kind <> 'run' OR NOT EXISTS (
-    SELECT FROM private_runs p
-    WHERE p.project_id = CAST(:project_id AS uuid) AND p.run_id = known.id)
 ORDER BY created_at DESC, kind, id
 LIMIT CAST(:limit AS bigint) OFFSET CAST(:offset AS bigint)

@@ -116,6 +116,25 @@ async def test_a_temporary_run_is_found_in_the_run_only(service: Service) -> Non
     assert datetime.fromisoformat(run["expires_at"]) > now
 
 
+async def test_an_ordinary_run_stands_on_the_page_beside_many_newer_temporary_ones(
+    service: Service,
+) -> None:
+    """The page and its numbers leave temporary runs out, whether the books are folded or not."""
+    await service.add("I like tea.", user_id="maya", run_id="ordinary")
+    for n in range(5):
+        await service.client.put(f"/v1/runs/trip-{n}/", json={"privacy": "temporary"})
+        await service.add("I like Zanzibar.", user_id="maya", run_id=f"trip-{n}")
+    for _ in range(2):
+        page = (await service.client.get("/v1/entities/", params={"page_size": 3})).json()
+        assert {row["id"] for row in page["results"]} == {"maya", "ordinary"}
+        assert (page["count"], page["total_runs"]) == (2, 1)
+        [named] = (await service.client.get("/v2/entities/run/trip-3/")).json()
+        assert (named["id"], named["total_memories"]) == ("trip-3", 1)
+        await service.engine.ledger.books.fold()
+    await pass_expiry(service)
+    assert (await service.client.get("/v2/entities/run/trip-3/")).status_code == 404
+
+
 async def test_an_ordinary_run_is_found_as_before(service: Service) -> None:
     await declare(service, "temporary")
     await service.add("I own a boat.", **MAYA, run_id="ordinary")
