@@ -32,7 +32,7 @@ from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import COUNTED
-from pipeline.ledger.filter_conditions import among, matching, shape
+from pipeline.ledger.filter_conditions import among, matching, shape, shown
 from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import ACTIVE, memories, memory_history
 from pipeline.memories.expiration import unexpired
@@ -242,7 +242,9 @@ class Memories:
         """Names of all categories of the project's newest memories, sorted; see CATEGORIZED."""
         newest = (
             select(memories.c.categories)
-            .where(memories.c.project_id == project_id, memories.c.state == "ACTIVE")
+            .where(
+                memories.c.project_id == project_id, shown(memories), memories.c.state == "ACTIVE"
+            )
             .order_by(memories.c.created_at.desc())
             .limit(CATEGORIZED)
             .subquery("newest")
