@@ -10,8 +10,8 @@ from alembic import op
 
 from pipeline.ledger.migrations.online import add_index, drop_index
 
-revision = "0071"
-down_revision = "0070"
+revision = "0072"
+down_revision = "0071"
 branch_labels = None
 depends_on = None
 
