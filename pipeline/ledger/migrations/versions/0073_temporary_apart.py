@@ -10,8 +10,8 @@ from alembic import op
 
 from pipeline.ledger.migrations.online import add_index, drop_index
 
-revision = "0072"
-down_revision = "0071"
+revision = "0073"
+down_revision = "0072"
 branch_labels = None
 depends_on = None
 
