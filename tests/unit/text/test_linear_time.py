@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from pipeline.adapters.model_rules.curate import curate
-from pipeline.adapters.model_rules.fill import fill
+from pipeline.adapters.model_rules.fill import fill, fill_fields
 from pipeline.domain import candidates, conflicts
 from pipeline.domain.conflicts import Statement
 from pipeline.domain.conservation import Replacement
@@ -73,6 +73,7 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.search.conversation.blended": NO_TEXT,
     "pipeline.search.evidence.set_closeness": NO_TEXT,
     "pipeline.search.bm25.ranking": NO_TEXT,
+    "pipeline.search.bm25.ranking_by_forms": NO_TEXT,
     "pipeline.models.prompts.groups": NO_TEXT,
     "pipeline.models.prompts.render": "It fills a template by name.",
     "pipeline.models.prompts.version": "It reads a template by name.",
@@ -201,6 +202,12 @@ CALLS: Mapping[str, Callable[[str], object]] = {
     "pipeline.adapters.model_rules.fill.fill": lambda text: fill(
         Question(
             EventType.EXPORT, {}, {"type": "object", "properties": {"name": {"type": "string"}}}
+        ),
+        parts(text),
+    ),
+    "pipeline.adapters.model_rules.fill.fill_fields": lambda text: fill_fields(
+        Question(
+            EventType.PROFILE, {}, {"type": "object", "properties": {"name": {"type": "string"}}}
         ),
         parts(text),
     ),
