@@ -75,16 +75,18 @@ async def _search(
 ) -> T:
     """The response to a search, after the event of `after_event`."""
     token = await caught_up(request, api, project, user)
-    ranking = await ranked(request, api, project, user)
-    rows, characters = search_views.size(ranking)
+    most = request.top_k * (1 + 2 * request.context_turns)
+    async with api.turnstile.one_large(most):
+        ranking = await ranked(request, api, project, user)
+        rows, characters = search_views.size(ranking)
 
-    def build() -> T:
-        response = search_views.search(
-            ranking, max_tokens=request.max_tokens, fields=request.fields
-        )
-        return shape(response | token)
+        def build() -> T:
+            response = search_views.search(
+                ranking, max_tokens=request.max_tokens, fields=request.fields
+            )
+            return shape(response | token)
 
-    return await answer(build, rows=rows, characters=characters)
+        return await answer(build, rows=rows, characters=characters)
 
 
 async def ranked(

@@ -12,10 +12,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pipeline.domain.errors import Overloaded
+
 # A search that holds its slot for more than 50 ms, ten times its usual CPU time, is blocked on I/O,
 # not using the CPU: its slot is released.
 MOMENT_S = 0.05
 NO_LIMIT = 1_000_000
+# Rows of an answer, with the turns around each, from which a search is large: it takes seconds of
+# the CPU and tens of megabytes.
+LARGE_ROWS, LARGE_WAIT_S = 300, 20.0
+BUSY = "Large searches are answered one at a time, and others wait: ask for fewer rows."
 
 
 class Turnstile:
@@ -23,6 +29,27 @@ class Turnstile:
 
     def __init__(self, most: int | None = None) -> None:
         self._free = asyncio.Semaphore(most or NO_LIMIT)
+        self._large = asyncio.Semaphore(1)
+
+    @asynccontextmanager
+    async def one_large(self, rows: int) -> AsyncIterator[None]:
+        """Let one large search of the process run at a time, until its answer is built.
+
+        `rows`: the most rows of the answer; up to LARGE_ROWS there is no limit. Sixteen large ones
+        at once delayed the searches of other projects by 15 s. Errors: Overloaded after 20 s.
+        """
+        if rows <= LARGE_ROWS:
+            yield
+            return
+        try:
+            async with asyncio.timeout(LARGE_WAIT_S):
+                await self._large.acquire()
+        except TimeoutError:
+            raise Overloaded(BUSY, retry_after_s=5, server_wide=True) from None
+        try:
+            yield
+        finally:
+            self._large.release()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:

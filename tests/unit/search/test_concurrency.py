@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from pipeline.domain.errors import Overloaded
 from pipeline.search import concurrency as turnstiles
 from pipeline.search.concurrency import Turnstile
 
@@ -90,3 +91,36 @@ async def test_who_fails_gives_his_place_back() -> None:
         with pytest.raises(KeyError):
             async with turnstile.turn():
                 raise KeyError
+
+
+async def test_large_searches_run_one_at_a_time_and_small_ones_beside_them() -> None:
+    turnstile = Turnstile()
+    inside: list[str] = []
+    leave = asyncio.Event()
+
+    async def search(name: str, rows: int) -> None:
+        async with turnstile.one_large(rows):
+            inside.append(name)
+            await leave.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(search("first", turnstiles.LARGE_ROWS + 1))
+        group.create_task(search("second", turnstiles.LARGE_ROWS + 1))
+        group.create_task(search("small", turnstiles.LARGE_ROWS))
+        await settled()
+        assert inside == ["first", "small"]
+        leave.set()
+    assert inside == ["first", "small", "second"]
+
+
+async def test_a_large_search_that_waits_too_long_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turnstiles, "LARGE_WAIT_S", 0.01)
+    turnstile = Turnstile()
+    async with turnstile.one_large(1_000):
+        with pytest.raises(Overloaded, match="fewer rows"):
+            async with turnstile.one_large(1_000):
+                pytest.fail("it ran beside the other")
+    async with turnstile.one_large(1_000):
+        pass
