@@ -398,6 +398,8 @@ async def test_a_worker_dies_and_the_page_shows_how_the_event_ends(
         await opened.page.wait_for_selector("button:has-text('Cancel')")
         live = await opened.page.context.new_page()
         await live.goto(f"{stack.url}/console/live", wait_until="commit")
+        # A browser may stop the frames of a tab behind another, and Playwright waits for frames.
+        await opened.page.bring_to_front()
         killed = stack.kill("worker-1")
 
         async def back() -> bool:
