@@ -84,17 +84,21 @@ async def a_worker_drains(fleet: Hosts, client: Client, database_url: str) -> No
 
 
 async def start_worker(fleet: Hosts, host: str) -> None:
-    place = fleet.start(host, "worker")
-
-    async def ready() -> bool:
-        return (place / "ready").exists()
-
-    await wait_until(ready, within_s=60, what=f"a ready worker on {host}")
+    port = ports.choose()
+    fleet.start(host, "worker", MEMLANE_PROBE_PORT=str(port))
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as probe:
+        await wait_until(lambda: is_ready(probe), within_s=60, what=f"a ready worker on {host}")
+        assert (await probe.get("/livez")).status_code == 200
+        assert "memlane_stage_seconds" in (await probe.get("/metrics")).text
 
 
 async def answers(client: Client) -> bool:
+    return await is_ready(client.http)
+
+
+async def is_ready(http: httpx.AsyncClient) -> bool:
     try:
-        return (await client.http.get("/readyz")).status_code == 200
+        return (await http.get("/readyz")).status_code == 200
     except httpx.TransportError:
         return False
 
