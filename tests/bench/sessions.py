@@ -262,7 +262,7 @@ async def end_by_time(
         await asyncio.sleep(rest_s)
         since = await connection.fetchval("SELECT now()")
         readers.phase = "ending"
-        await connection.execute(DUE, number // groups)
+        await connection.execute(DUE, -(-number // groups))  # the last group may be smaller
         await until(connection, f"SELECT ({EXPIRED}) = 0", what="all sessions have ended")
         await settled(connection)
         readers.phase = "after"
