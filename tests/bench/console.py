@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +105,15 @@ async def pages(stack: Stack) -> dict[str, dict[str, float]]:
 
 
 async def open_consoles(stack: Stack, stop: asyncio.Event) -> None:
-    """Five Live pages: each asks every two seconds, as its script does."""
+    """Five Live pages: each asks every five seconds, as its script does."""
 
     async def one() -> None:
         async with signed_in(stack) as client:
             while not stop.is_set():
                 await client.get("/console/live", headers={"HX-Request": "true"})
-                await asyncio.sleep(2)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(5):
+                        await stop.wait()
 
     await asyncio.gather(*(one() for _ in range(CONSOLES)))
 
