@@ -92,7 +92,7 @@ class VectorSource(Protocol):
         ...
 
     async def in_lane(self, ids: Sequence[UUID], lane_id: UUID) -> set[UUID]:
-        """Those of the ids that are in this lane."""
+        """The given ids that are in this lane."""
         ...
 
     async def changed_since(self, rows: Sequence[Projection]) -> list[UUID]:

@@ -193,8 +193,8 @@ async def test_an_idempotency_key_starts_one_job(service: Service) -> None:
 
 async def test_a_sample_generates_the_profiles_of_a_few_users(service: Service) -> None:
     await configure(service)
-    nobody = await service.client.post(JOBS, json={"operation": "sample", "entity_type": "user"})
-    assert nobody.status_code == 400
+    unnamed = await service.client.post(JOBS, json={"operation": "sample", "entity_type": "user"})
+    assert unnamed.status_code == 400
     for user in ("ann", "bo", "cy"):
         await service.add("I live in Bern.", user_id=user)
     body = {"operation": "sample", "entity_type": "user", "limit": 2}
