@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import pytest
 import uvicorn
 from playwright.async_api import Browser as Chromium
+from playwright.async_api import Route
 
 from pipeline.stores import Ledger
 from tests.integration.console.test_memories import suggest
 from tests.support.api_service import Service, serving
 from tests.support.chromium import PHONE, chromium, tab
+from tests.support.stack import wait_until
 
 PAGES = (
     *("/live", "/events", "/failures", "/costs", "/health", "/memories", "/inbox", "/playground"),
@@ -24,6 +26,9 @@ PAGES = (
     *("/erasures", "/admin", "/search", "/graph", "/trends", "/audit", "/user-tokens"),
     *("/search?q=Where+do+I+live%3F&other=dog&user_id=maya", "/graph?user_id=maya"),
 )
+
+# True once htmx is loaded and the tasks that it has queued have run.
+HTMX_IS_IDLE = "new Promise(done => setTimeout(() => done(typeof htmx === 'object'), 50))"
 
 
 class Background(uvicorn.Server):
@@ -127,6 +132,24 @@ async def test_an_event_is_followed_until_it_ends(site: Site) -> None:
         await opened.click("text=Undo …", "text=Nothing has changed yet")
         await opened.click("button.danger", "text=The changes of the event are undone.")
         assert opened.faults == []
+
+
+async def test_updates_begin_though_the_extension_loads_late(site: Site) -> None:
+    """htmx starts only when its extension is there: else the page never asks for updates."""
+    event_id = await site.service.engine.add("My brother lives in Faro.")
+    async with tab(site.browser, site.url, site.service.key) as opened:
+
+        async def hold(route: Route) -> None:
+            async def idle() -> bool:
+                return bool(await opened.page.evaluate(HTMX_IS_IDLE))
+
+            await wait_until(idle, within_s=30, what="htmx has run what it runs by itself")
+            await route.continue_()
+
+        await opened.page.route("**/hx-sse.min.js*", hold)
+        await opened.open(f"/console/events/{event_id}")
+        await site.service.engine.drain()
+        await opened.page.wait_for_selector(".state.succeeded")
 
 
 async def test_a_memory_is_changed_by_clicks(site: Site) -> None:
