@@ -23,7 +23,7 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status scale settings logs doctor reindex demo reset test check compat bench eval chaos reference docs lock clean
+.PHONY: help sound up down status scale settings logs doctor reindex backup restore demo reset test check compat bench eval chaos reference docs lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,12 @@ doctor: sound  ## check this machine, the settings, servers and models: a line e
 
 reindex: sound  ## build the vector index the settings ask for, or mend the one that is served
 	@$(PY) -m deploy.stack reindex
+
+backup: sound  ## copy the ledger into a new directory (ARGS="DIRECTORY --verify")
+	@$(PY) -m deploy.cli backup $(ARGS)
+
+restore: sound  ## restore a backup into an empty ledger (ARGS="DIRECTORY")
+	@$(PY) -m deploy.cli restore $(ARGS)
 
 demo: sound  ## the first experience: remember, wait, search
 	@$(PY) -m deploy.stack up --brief

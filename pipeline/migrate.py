@@ -21,6 +21,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
@@ -61,14 +62,20 @@ class InUse(InvalidInput):
     """Another transaction holds a table that the migration changes: a retry can help."""
 
 
-def alembic_config(connection: Connection) -> Config:
-    """Alembic's configuration for the ledger's migrations, over an open connection."""
+def alembic_config(connection: Connection | None = None) -> Config:
+    """Alembic's configuration for the ledger's migrations, over an open connection if given."""
     config = Config()
     config.set_main_option(
         "script_location", str(resources.files("pipeline.ledger").joinpath("migrations"))
     )
     config.attributes["connection"] = connection
     return config
+
+
+def is_known(schema: str) -> bool:
+    """Tell if this release has the migration `schema`: if not, a newer release wrote it."""
+    scripts = ScriptDirectory.from_config(alembic_config())
+    return schema in {script.revision for script in scripts.walk_revisions()}
 
 
 async def migrate(engine: AsyncEngine) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli import client, doctor, events, keys, plan, replays, transfer, verify
+from deploy.cli import backup, client, doctor, events, keys, plan, replays, transfer, verify
 from deploy.cli import settings as settings_command
 from deploy.cli.context import Options, local
 from deploy.demo import __main__ as demonstration
@@ -38,6 +38,8 @@ app.command("import", rich_help_panel=API)(transfer.import_source)
 app.command("verify", rich_help_panel=API)(verify.verify)
 app.command("hook", rich_help_panel=API, context_settings=client.PASSED_ON)(client.hook)
 app.command("proxy", rich_help_panel=API, context_settings=client.PASSED_ON)(client.proxy)
+app.command("backup", rich_help_panel=STACK)(backup.backup)
+app.command("restore", rich_help_panel=STACK)(backup.restore)
 app.command("plan", rich_help_panel=STACK)(plan.show)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from deploy.stack import control, ports
 from deploy.stack.failure import StackError
@@ -33,27 +33,40 @@ def reindex(settings: Settings, layout: Layout, saved: SavedSettings) -> int:
     layout.create()
     running = is_running(layout)
     with servers(settings, layout, running=running) as needed:
-        argv = (sys.executable, *PROGRAMS["reindex"])
-        env = environment(settings, layout, needed)
-        code = subprocess.run(argv, env=env, cwd=PROJECT_ROOT, check=False).returncode
+        code = build(settings, layout, needed)
     if code != WHOLE:
         return code
     if not running:
-        saved.write(saved.current(settings))
-        print(f"`{command_line('up')}` serves it; its settings are saved.")
+        save(settings, saved)
         return 0
     print("Restarting with it ...")
     return control.down(layout) or control.up(settings, layout, saved, sure=True)
 
 
+def build(settings: Settings, layout: Layout, needed: list[Server]) -> int:
+    """Build or repair the index on servers that run. Returns the exit code of workers.reindex."""
+    argv = (sys.executable, *PROGRAMS["reindex"])
+    env = environment(settings, layout, needed)
+    layout.metrics.mkdir(parents=True, exist_ok=True)  # `up` creates it, and may not have run yet
+    return subprocess.run(argv, env=env, cwd=PROJECT_ROOT, check=False).returncode
+
+
+def save(settings: Settings, saved: SavedSettings) -> None:
+    """Save the settings of a new index, which the next start uses."""
+    saved.write(saved.current(settings))
+    print(f"`{command_line('up')}` serves it; its settings are saved.")
+
+
 @contextlib.contextmanager
-def servers(settings: Settings, layout: Layout, *, running: bool) -> Iterator[list[Server]]:
+def servers(
+    settings: Settings, layout: Layout, *, running: bool, without: Sequence[type[Server]] = (Redis,)
+) -> Iterator[list[Server]]:
     """The servers that are needed: those of the running stack, else started for this block."""
     known = ports.read(layout.ports)
     with contextlib.ExitStack() as started:
         needed: list[Server] = []
         for kind in own_kinds(settings):
-            if kind is Redis:
+            if kind in without:
                 continue
             server = kind(layout.root, port=known.get(kind.name))
             if not server.ready():

@@ -42,6 +42,8 @@ EDGES = {
 }
 # Methods that serve all tenants at once, with the reason.
 ALL_TENANTS = {
+    "BackupStore.*": "a backup is that of the whole ledger, by the operator",
+    "LedgerSnapshot.*": "a backup is that of the whole ledger, by the operator",
     "AccessCounts.add": "counts accesses of many projects in one statement, by id",
     "ApiKeys.grants": "the look-up that makes a tenant out of an API key",
     "ApiKeys.last_admin": "a person with the database's password, who has lost the key",

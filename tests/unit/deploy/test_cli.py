@@ -21,7 +21,7 @@ from pipeline import __version__
 from pipeline.settings import LLMSettings, ModelSettings, Settings
 
 PROMISED = (
-    *("up", "down", "status", "logs", "demo", "doctor", "reindex"),
+    *("up", "down", "status", "logs", "demo", "doctor", "reindex", "backup", "restore"),
     *("keys list", "keys create", "keys revoke", "keys recover"),
     *("events list", "events show", "events retry"),
     *("replay start", "replay list", "replay show", "replay diff", "replay switch"),

@@ -1,0 +1,7 @@
+"""Backup and restore of the ledger with PostgreSQL's own programs.
+
+clients    pg_dump and pg_restore: which one fits the server, and how it connects
+archive    files of a backup: written as a whole, checked, read back
+backup     copy the ledger into a directory
+restore    bring a backup into an empty database
+"""

@@ -1,0 +1,118 @@
+"""memlane backup and memlane restore: the ledger in a directory, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.backup import restore as restoring
+from deploy.backup.backup import back_up
+from deploy.cli.context import local
+from deploy.stack import rebuild
+from deploy.stack.failure import StackError
+from deploy.stack.layout import Layout, command_line
+from deploy.stack.saved_settings import adopt
+from deploy.stack.server import Server
+from deploy.stack.servers import Chroma, Redis
+from deploy.stack.supervisor import is_running
+from pipeline.settings import Settings
+
+RUNNING = "The local stack runs. Stop it with `{down}`, and restore again."
+UNBALANCED = "The books are not balanced: run `memlane doctor`."
+NEW_KEY = "Keys are those of the backup. `memlane keys recover NAME` creates another admin key."
+
+
+def backup(
+    directory: Annotated[Path, typer.Argument(help="New directory for the backup.")],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read the backup back and compare it.")
+    ] = False,
+) -> None:
+    """Copy the ledger, while Memlane goes on: one state, with a checksum of each table.
+
+    The vectors and the broker's messages are not in it: a restore builds them again.
+    """
+    configured, layout = local()
+    began = time.monotonic()
+    with rebuild.servers(
+        configured, layout, running=is_running(layout), without=(Redis, Chroma)
+    ) as needed:
+        manifest = asyncio.run(  # noqa: TID251  a separate process
+            back_up(_database(configured, needed), directory.expanduser())
+        )
+    print(
+        f"{directory}: {manifest.rows:,} rows of {len(manifest.tables)} tables,"
+        f" {manifest.size_bytes / 1e6:,.1f} MB, {time.monotonic() - began:.1f} s."
+    )
+    if verify:
+        restoring.check(directory.expanduser())
+        print("Read back: all rows are there, and the SHA-256 is equal.")
+
+
+def restore(
+    directory: Annotated[Path, typer.Argument(help="Directory of a backup.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read the backup back and change nothing.")
+    ] = False,
+) -> None:
+    """Restore a backup into an empty ledger, and build its vector index.
+
+    Every table is compared with the backup. Processes of Memlane must not run.
+    """
+    directory = directory.expanduser()
+    if dry_run:
+        manifest = restoring.check(directory)
+        print(
+            f"Complete: {manifest.rows:,} rows of {manifest.taken_at}, schema {manifest.schema},"
+            f" Memlane {manifest.memlane}."
+        )
+        return
+    saved = adopt()
+    configured, layout = local()
+    if is_running(layout):
+        raise StackError(RUNNING.format(down=command_line("down")))
+    layout.create()
+    with rebuild.servers(configured, layout, running=False) as needed:
+        _restore(configured, needed, directory)
+        code = rebuild.build(configured, layout, needed)
+    if code == rebuild.WHOLE:
+        rebuild.save(configured, saved)
+    elif code:
+        raise typer.Exit(code)
+    _mention_key(layout)
+
+
+def _restore(configured: Settings, needed: list[Server], directory: Path) -> None:
+    """Restore, and print what the ledger has now."""
+    began = time.monotonic()
+    url = _database(configured, needed)
+    result = asyncio.run(restoring.restore(url, directory))  # noqa: TID251  a separate process
+    accounts = result.accounts
+    print(
+        f"Restored: {result.manifest.rows:,} rows, equal to the backup of"
+        f" {result.manifest.taken_at}, {time.monotonic() - began:.1f} s."
+    )
+    print(
+        f"{accounts.accepted:,} events accepted, {accounts.succeeded:,} succeeded,"
+        f" {accounts.failed:,} failed, {accounts.cancelled:,} cancelled,"
+        f" {accounts.pending + accounts.running:,} in progress; {accounts.memories:,} memories."
+        f" {result.lanes:,} lanes go on."
+    )
+    if not accounts.balanced:
+        raise StackError(UNBALANCED)
+
+
+def _mention_key(layout: Layout) -> None:
+    if not layout.api_key.exists():
+        print(NEW_KEY)
+
+
+def _database(configured: Settings, needed: list[Server]) -> str:
+    """URL of the configured database, else of the local stack's own server."""
+    if configured.database_url is not None:
+        return configured.database_url.get_secret_value()
+    return next(server.url for server in needed if server.name == "postgres")

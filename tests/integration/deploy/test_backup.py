@@ -1,0 +1,148 @@
+"""Backup and restore of a real ledger: equal tables, refusals, and lanes that go on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from deploy.backup import archive
+from deploy.backup.backup import back_up
+from deploy.backup.restore import check, restore
+from deploy.stack.failure import StackError
+from deploy.stack.servers import Postgres
+from pipeline.backup.manifest import differences, to_json
+from pipeline.backup.store import BackupStore
+from pipeline.domain.events import StageName
+from pipeline.ledger.engine import connect
+from tests.support.engine import Engine, build_ledger
+from tests.support.recount import drift
+
+
+@pytest.fixture
+async def empty_url(postgres: Postgres) -> AsyncIterator[str]:
+    """URL of a new database without tables."""
+    name = f"test_{uuid4().hex}"
+    engine = connect(postgres.url, pool_size=1)
+    single = engine.execution_options(isolation_level="AUTOCOMMIT")
+    async with single.connect() as connection:
+        await connection.execute(text(f"CREATE DATABASE {name}"))
+        yield postgres.url.rpartition("/")[0] + "/" + name
+        await connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    await engine.dispose()
+
+
+async def busy(engine: Engine) -> None:
+    """Memories, and lanes that are queued, running and idle."""
+    await engine.add("I live in Turku.", "I am allergic to peanuts.")
+    await engine.drain()
+    await engine.add("I moved to Vaasa.")
+    await engine.run_until(StageName.CONSOLIDATE)
+    await engine.add("My name is Ana.\n\\.\n", user_id="ana")
+    await engine.add("I work at Acme.", user_id="bo")
+    await engine.claim(engine.hints.waiting.pop())
+
+
+async def test_a_restored_ledger_is_equal_and_goes_on(
+    engine: Engine, database_url: str, empty_url: str, tmp_path: Path
+) -> None:
+    await busy(engine)
+    manifest = await back_up(database_url, tmp_path / "backup")
+    # What is accepted later is not in the backup.
+    await engine.add("I have a cat.")
+    before = await BackupStore(engine.ledger.engine).tables()
+    assert set(differences(manifest.tables, before)) >= {"events", "messages", "lanes"}
+    assert check(tmp_path / "backup") == manifest
+
+    result = await restore(empty_url, tmp_path / "backup")
+    assert (result.lanes, result.accounts.balanced) == (3, True)
+    assert (result.accounts.accepted, result.accounts.succeeded) == (4, 1)
+    restored = build_ledger(empty_url)
+    after = await BackupStore(restored.engine).tables()
+    assert set(differences(manifest.tables, after)) == {"lanes"}  # their due times
+
+    services = replace(engine.services, ledger=restored)
+    moved = Engine(restored, engine.project, services, engine.vectors)
+    assert await moved.sweep() == 3
+    await moved.drain()
+    accounts = (await restored.books.accounts(engine.project.id)).succeeded
+    assert accounts == 4
+    assert "User works at Acme" in await moved.texts("bo")
+    assert await drift(restored.engine) == []
+    await restored.close()
+
+
+async def test_a_ledger_with_events_is_not_replaced(
+    engine: Engine, database_url: str, empty_url: str, tmp_path: Path
+) -> None:
+    await engine.add("I live in Turku.")
+    await back_up(database_url, tmp_path / "backup")
+    await restore(empty_url, tmp_path / "backup")
+    with pytest.raises(StackError, match="has events or memories"):
+        await restore(empty_url, tmp_path / "backup")
+
+
+async def test_a_database_in_use_is_not_replaced(
+    engine: Engine, database_url: str, empty_url: str, tmp_path: Path
+) -> None:
+    await back_up(database_url, tmp_path / "backup")
+    api = connect(empty_url, pool_size=1, name="memlane api")
+    async with api.connect():
+        with pytest.raises(StackError, match="processes of Memlane first: memlane api use"):
+            await restore(empty_url, tmp_path / "backup")
+    await api.dispose()
+    assert await _schema(empty_url) is None
+
+
+async def test_a_ledger_that_was_only_started_is_replaced(
+    engine: Engine, database_url: str, empty_url: str, tmp_path: Path
+) -> None:
+    await back_up(database_url, tmp_path / "backup")
+    await restore(empty_url, tmp_path / "backup")
+    again = await restore(empty_url, tmp_path / "backup")
+    assert again.accounts.accepted == 0
+
+
+async def test_a_backup_with_other_contents_than_its_manifest_is_removed_again(
+    engine: Engine, database_url: str, empty_url: str, tmp_path: Path
+) -> None:
+    await engine.add("I live in Turku.")
+    folder = tmp_path / "backup"
+    manifest = await back_up(database_url, folder)
+    text_of = to_json(manifest).replace(manifest.tables["messages"].checksum.encode(), b"123")
+    (folder / archive.MANIFEST).write_bytes(text_of)
+    with pytest.raises(StackError, match=r"differ .* removed: messages \(other contents\)"):
+        await restore(empty_url, folder)
+    assert await _schema(empty_url) is None
+
+
+async def test_an_archive_that_was_cut_is_found_when_it_is_read_back(
+    engine: Engine, database_url: str, tmp_path: Path
+) -> None:
+    await engine.add("I live in Turku.")
+    folder = tmp_path / "backup"
+    manifest = await back_up(database_url, folder)
+    path = folder / manifest.archive
+    path.write_bytes(path.read_bytes()[: manifest.size_bytes // 2])
+    with pytest.raises(StackError, match="SHA-256 differs"):
+        check(folder)
+    with pytest.raises(StackError, match="cannot read the archive"):
+        archive.require_rows(folder, manifest)
+
+
+async def test_there_is_no_backup_of_nothing(empty_url: str, tmp_path: Path) -> None:
+    with pytest.raises(StackError, match="no ledger"):
+        await back_up(empty_url, tmp_path / "backup")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def _schema(url: str) -> str | None:
+    engine = connect(url, pool_size=1)
+    try:
+        return await BackupStore(engine).schema()
+    finally:
+        await engine.dispose()
