@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 from api.access_log import AccessLog
 from api.auth.key_cache import KeyRing
 from api.backpressure import Gate
+from api.console.shared_part import SharedPart
 from api.event_watch import EventWatch
 from api.figures import Figures
 from api.read_sample import ReadSample
@@ -48,6 +49,7 @@ class Api:
     reads: ReadSample
     reranker: Reranker | None = None
     turnstile: Turnstile = field(default_factory=Turnstile)
+    live: SharedPart = field(default_factory=SharedPart)
     # Load of the local embedder, from the first request with a key on.
     warming: list[asyncio.Task[None]] = field(default_factory=list)
 

@@ -94,12 +94,22 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
         **values,
     }
     page = environment().get_template(template)
-    if request.headers.get("hx-request") and "live" in page.blocks and status == 200:
+    if is_update(request) and "live" in page.blocks and status == 200:
         state = page.new_context(context)
         html = "".join(page.blocks["live"](state))
     else:
         html = page.render(context)
     return HTMLResponse(html, status, headers={"Content-Security-Policy": POLICY})
+
+
+def is_update(request: Request) -> bool:
+    """Tell if a script (htmx) asks for the part of a page that updates itself."""
+    return "hx-request" in request.headers
+
+
+def part(html: bytes) -> HTMLResponse:
+    """A part of a page that is rendered already."""
+    return HTMLResponse(html, headers={"Content-Security-Policy": POLICY})
 
 
 def _filters(request: Request) -> str:

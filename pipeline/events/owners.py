@@ -1,4 +1,4 @@
-"""Events of an owner with many lanes: lane by lane, or by the feed of the project."""
+"""Conditions of a page of events: of an owner, lane by lane or by the feed of the project."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, literal_column, select, true
+from sqlalchemy import ColumnElement, Select, and_, literal_column, select, true
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.filter_conditions import events_matching, shown
+from pipeline.ledger.filter_conditions import among, events_matching, shown, shown_lane
 from pipeline.ledger.tables import events, lanes
 
 # Number of lanes up to which the events of an owner are read lane by lane.
@@ -27,6 +27,32 @@ async def few_lanes(
         rows = (await connection.execute(first)).all()
     ids = [row.id for row in rows]
     return ids if len(ids) <= FEW_LANES else None
+
+
+async def matching_events(
+    engine: AsyncEngine, project_id: ProjectId, wanted: EventFilter
+) -> tuple[ColumnElement[bool], bool]:
+    """The condition of the events. True with it: it names the few lanes of the filter."""
+    where = events_matching(project_id, wanted)
+    few = await few_lanes(engine, project_id, wanted) if wanted.scope_ids else None
+    if few is None:
+        return where, False
+    # A generic plan does not know that they are few: it would walk the project's feed.
+    return and_(where, among(events.c.lane_id, few)), True
+
+
+def countable(
+    project_id: ProjectId, wanted: EventFilter, where: ColumnElement[bool], *, few: bool
+) -> Select[Any]:
+    """The matching events for a count. `few`: the condition names the lanes of the filter."""
+    matching = select(events.c.id)
+    if not wanted.scope_ids:
+        # The few lanes of temporary runs are left out by an index, without a join of all lanes.
+        every = events_matching(project_id, wanted, private=True)
+        return matching.where(every, shown_lane(events.c.lane_id))
+    if few or wanted.statuses or wanted.code or wanted.graph_status:
+        return matching.join(lanes).where(where)
+    return by_lane(project_id, wanted)
 
 
 def _lanes_of(project_id: ProjectId, wanted: EventFilter) -> Select[tuple[UUID]]:

@@ -35,12 +35,12 @@ from pipeline.domain.incognito import NOT_STORED, VERSION, incognito_time
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.events.owners import by_lane, few_lanes
+from pipeline.events.owners import countable, matching_events
 from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
-from pipeline.ledger.filter_conditions import among, events_matching, shown_lane
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import (
     events,
@@ -249,22 +249,23 @@ class Events:
 
         The events are excerpts. The number is approximate for far pages: see `count_near`.
         """
-        where = events_matching(project_id, wanted)
-        matching = select(events.c.id)
-        if wanted.scope_ids:
-            few = await few_lanes(self._engine, project_id, wanted)
-            if few is not None:
-                # A generic plan does not know that they are few: it would walk the project's feed.
-                where = and_(where, among(events.c.lane_id, few))
-            matching = matching.join(lanes).where(where)
-            if few is None and not (wanted.statuses or wanted.code or wanted.graph_status):
-                matching = by_lane(project_id, wanted)
-        else:
-            # The few lanes of temporary runs are left out by an index, without a join of all lanes.
-            every = events_matching(project_id, wanted, private=True)
-            matching = matching.where(every, shown_lane(events.c.lane_id))
+        where, few = await matching_events(self._engine, project_id, wanted)
+        matching = countable(project_id, wanted, where, few=few)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
         return await self._views(where, limit=limit, offset=offset, whole=False), count
+
+    async def newest(
+        self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int = 0
+    ) -> list[EventView]:
+        """Return excerpts of matching events, newest first."""
+        where, _ = await matching_events(self._engine, project_id, wanted)
+        return await self._views(where, limit=limit, offset=offset, whole=False)
+
+    async def count(self, project_id: ProjectId, wanted: EventFilter) -> int:
+        """Count the matching events; a lower bound for very many: see `count_near`."""
+        where, few = await matching_events(self._engine, project_id, wanted)
+        matching = countable(project_id, wanted, where, few=few)
+        return await count_near(self._engine, matching, limit=0, offset=0)
 
     async def status(self, project_id: ProjectId, event_id: UUID) -> Status:
         """Return the status of an event. Errors: NotFound, also for another project's event."""

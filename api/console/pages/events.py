@@ -51,7 +51,7 @@ async def list_events(
         created=cursor.bounds(period(start_date, end_date)),
         code=FailureCode(code) if code in list(FailureCode) else None,
     )
-    rows, _ = await api.stores.ledger.events.page(
+    rows = await api.stores.ledger.events.newest(
         session.project.id, wanted, limit=PAGE, offset=cursor.skip
     )
     return show(

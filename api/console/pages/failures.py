@@ -34,11 +34,10 @@ async def failures(request: Request, api: Given, session: Viewing) -> Response:
     for code in FailureCode:
         ended = Status.CANCELLED if code is FailureCode.CANCELLED else Status.FAILED
         wanted = EventFilter(statuses=(ended,), code=code)
-        _, count = await events.page(session.project.id, wanted, limit=1, offset=0)
-        if count:
+        if count := await events.count(session.project.id, wanted):
             counts[code] = count
     failed = EventFilter(statuses=(Status.FAILED,))
-    newest, _ = await events.page(session.project.id, failed, limit=NEWEST, offset=0)
+    newest = await events.newest(session.project.id, failed, limit=NEWEST)
     return show(
         request, "failures.html", counts=counts, newest=[event_views.event(row) for row in newest]
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from api.console.page_route import PageRoute
-from api.console.rendering import show
+from api.console.rendering import is_update, part, show
 from api.console.session import Viewing
-from api.dependencies import Given
+from api.dependencies import Api, Given
 from api.views import events as event_views
 from pipeline.domain.filters import EventFilter
 from pipeline.lanes.queue_view import MinuteCount
+from pipeline.tenants.projects import Project
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
@@ -22,22 +24,31 @@ NEWEST = 12
 
 @router.get("/live")
 async def live(request: Request, api: Given, session: Viewing) -> Response:
-    """The present state of the project; the page updates itself every two seconds."""
-    ledger, project = api.stores.ledger, session.project
+    """The present state of the project. The page asks for its numbers again every few seconds."""
+    if not is_update(request):
+        return show(request, "live.html", **await _values(api, session.project))
+
+    async def build() -> bytes:
+        return bytes(show(request, "live.html", **await _values(api, session.project)).body)
+
+    return part(await api.live.html(session.project.id, build))
+
+
+async def _values(api: Api, project: Project) -> dict[str, Any]:
+    """Values of the template: the same for all members of the project."""
+    ledger = api.stores.ledger
     rate = await ledger.queue.rate(project.id)
-    newest, _ = await ledger.events.page(project.id, EventFilter(), limit=NEWEST, offset=0)
-    return show(
-        request,
-        "live.html",
-        accounts=await ledger.books.accounts(project.id),
-        ages=await ledger.queue.ages(project.id),
-        cooling=await ledger.circuits.cooling(project.id),
-        rate=rate,
-        series=_series(rate, await ledger.now()),
-        newest=[event_views.event(event) for event in newest],
-        model=api.settings.llm.model,
-        views=await ledger.saved_views.of(project.id),
-    )
+    newest = await ledger.events.newest(project.id, EventFilter(), limit=NEWEST)
+    return {
+        "accounts": await ledger.books.accounts(project.id),
+        "ages": await ledger.queue.ages(project.id),
+        "cooling": await ledger.circuits.cooling(project.id),
+        "rate": rate,
+        "series": _series(rate, await ledger.now()),
+        "newest": [event_views.event(event) for event in newest],
+        "model": api.settings.llm.model,
+        "views": await ledger.saved_views.of(project.id),
+    }
 
 
 def _series(rate: Sequence[MinuteCount], now: datetime) -> list[list[int]]:

@@ -159,13 +159,17 @@ UNUSED = {"name": "console.css", "token": "none", "action": "reject"}
 
 @dataclass
 class Siege:
-    """Two tenants of one server: the intruder's browsers, by right, and the ledger's rows."""
+    """Two tenants of one server: the intruder's browsers, by right, and the ledger's rows.
+
+    `watching`: the victim's browser.
+    """
 
     service: Service
     victim: Tenant
     intruder: Tenant
     browsers: dict[Access, Browser]
     anonymous: Browser
+    watching: Browser
     before: dict[str, set[str]]
     owned: dict[str, int]
 
@@ -198,8 +202,9 @@ async def siege(module_ledger: Ledger) -> AsyncIterator[Siege]:
         enter = stack.enter_async_context
         browsers = {a: await enter(browsing(service.app, intruder.keys[a])) for a in Access}
         anonymous = await enter(browsing(service.app))
+        watching = await enter(browsing(service.app, victim.keys[READ]))
         mine = await owned(module_ledger, victim)
-        yield Siege(service, victim, intruder, browsers, anonymous, before, mine)
+        yield Siege(service, victim, intruder, browsers, anonymous, watching, before, mine)
 
 
 def test_every_route_has_a_case() -> None:
@@ -236,6 +241,16 @@ async def test_no_page_shows_or_changes_anothers_data(
         assert answer.status_code == unknown.status_code
         if re.search(r"{(?!name|token}|action)", path):
             assert answer.status_code == 404
+    await siege.holds()
+
+
+async def test_a_page_part_that_consoles_share_stays_in_its_project(siege: Siege) -> None:
+    update = {"HX-Request": "true"}
+    theirs = (await siege.watching.client.get("/console/live", headers=update)).text
+    mine = (await siege.browsers[READ].client.get("/console/live", headers=update)).text
+    assert siege.victim.holding.event_id in theirs
+    assert siege.intruder.holding.event_id in mine
+    assert not [it for it in (WORD, *asdict(siege.victim.holding).values()) if it in mine]
     await siege.holds()
 
 
