@@ -23,7 +23,7 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status scale settings logs doctor reindex backup restore demo reset test check compat bench eval chaos reference docs lock clean
+.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check compat bench eval chaos reference docs lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,8 +48,11 @@ settings: sound  ## the settings in force, and where each comes from
 logs: sound  ## the end of all logs (ARGS="-f worker-1": follow one)
 	@$(PY) -m deploy.stack logs $(ARGS)
 
-doctor: sound  ## check this machine, the settings, servers and models: a line each
+doctor: sound  ## check this machine, settings, servers, models and the ledger: a line each
 	@$(PY) -m deploy.cli doctor
+
+repair: sound  ## do what doctor found and what needs no decision (ARGS=--dry-run: list it)
+	@$(PY) -m deploy.cli repair $(ARGS)
 
 reindex: sound  ## build the vector index the settings ask for, or mend the one that is served
 	@$(PY) -m deploy.stack reindex

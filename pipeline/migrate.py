@@ -78,6 +78,13 @@ def is_known(schema: str) -> bool:
     return schema in {script.revision for script in scripts.walk_revisions()}
 
 
+def newest_schema() -> str:
+    """The newest migration of this release."""
+    head = ScriptDirectory.from_config(alembic_config()).get_current_head()
+    assert head is not None
+    return head
+
+
 async def migrate(engine: AsyncEngine) -> None:
     """Apply all pending migrations, each in a transaction of its own.
 

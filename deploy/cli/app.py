@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli import backup, client, doctor, events, keys, plan, replays, transfer, verify
+from deploy.cli import (
+    backup,
+    client,
+    doctor,
+    events,
+    findings,
+    keys,
+    plan,
+    repair,
+    replays,
+    transfer,
+    verify,
+)
 from deploy.cli import settings as settings_command
 from deploy.cli.context import Options, local
 from deploy.demo import __main__ as demonstration
@@ -40,6 +52,7 @@ app.command("hook", rich_help_panel=API, context_settings=client.PASSED_ON)(clie
 app.command("proxy", rich_help_panel=API, context_settings=client.PASSED_ON)(client.proxy)
 app.command("backup", rich_help_panel=STACK)(backup.backup)
 app.command("restore", rich_help_panel=STACK)(backup.restore)
+app.command("repair", rich_help_panel=STACK)(repair.repair)
 app.command("plan", rich_help_panel=STACK)(plan.show)
 
 
@@ -148,8 +161,11 @@ def demo(
 
 @app.command("doctor", rich_help_panel=STACK)
 def check() -> None:
-    """Check Python, ports, data directory, settings, servers and models: one line each."""
-    raise typer.Exit(doctor.show(doctor.examine(*local())))
+    """Check this machine, settings, servers, models and the ledger: one line each.
+
+    `memlane repair` does what can be done without a decision.
+    """
+    raise typer.Exit(findings.show(doctor.examine(*local())))
 
 
 @app.command(rich_help_panel=STACK)

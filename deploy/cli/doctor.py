@@ -8,15 +8,11 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
-from deploy.cli.context import screen
+from deploy.cli import ledger_checks
+from deploy.cli.findings import CheckStatus, Finding
+from deploy.cli.recovery import database_url
 from deploy.stack import journal, ports
 from deploy.stack.check import CHECKS, call_llm
 from deploy.stack.failure import StackError
@@ -33,27 +29,6 @@ PYTHON = "3.11"
 RULES_NOTE = f"{RULES}: fixed rules, no language model. Set MEMLANE_LLM__MODEL to use one"
 
 
-class CheckStatus(StrEnum):
-    """Result of a check. Only FAIL changes the exit code."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "FAIL"
-
-
-COLOURS = {CheckStatus.OK: "green", CheckStatus.WARN: "yellow", CheckStatus.FAIL: "bold red"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check. `advice`: what to do if it is not OK."""
-
-    check: str
-    status: CheckStatus
-    text: str
-    advice: str = ""
-
-
 def examine(configured: Settings, layout: Layout) -> list[Finding]:
     """Run all checks of this machine, its settings, and the configured servers and models."""
     running = is_running(layout)
@@ -66,7 +41,17 @@ def examine(configured: Settings, layout: Layout) -> list[Finding]:
         check_port(configured.port, running=running),
         *_servers(configured, layout, reports, running=running),
         *_models(configured, reports),
+        *_ledger(configured, layout),
     ]
+
+
+def _ledger(configured: Settings, layout: Layout) -> list[Finding]:
+    """Findings about the ledger; none if there is no database to ask."""
+    try:
+        url = database_url(configured, layout)
+    except StackError:
+        return []
+    return asyncio.run(ledger_checks.examine(url, configured))  # noqa: TID251  a separate process
 
 
 async def _probe(configured: Settings) -> Mapping[str, journal.Report]:
@@ -224,18 +209,3 @@ def _reported(check: str, report: journal.Report, good: str, advice: str) -> Fin
     if report.warnings:
         return Finding(check, CheckStatus.WARN, "; ".join(report.warnings), advice)
     return Finding(check, CheckStatus.OK, good)
-
-
-def show(findings: list[Finding]) -> int:
-    """Print a line for each check. Returns exit code 1 if one failed."""
-    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
-    for finding in findings:
-        status = Text(finding.status, style=COLOURS[finding.status])
-        text = Text(finding.text)
-        if finding.advice and "Check MEMLANE_" not in finding.text:
-            text.append(
-                f"{'' if finding.text.endswith('.') else ':'} {finding.advice}", style="bold"
-            )
-        table.add_row(status, finding.check, text)
-    screen().print(table)
-    return int(any(finding.status is CheckStatus.FAIL for finding in findings))

@@ -43,6 +43,9 @@ EDGES = {
 # Methods that serve all tenants at once, with the reason.
 ALL_TENANTS = {
     "BackupStore.*": "a backup is that of the whole ledger, by the operator",
+    "LedgerHealth.*": "the operator's checks of the whole ledger",
+    "LedgerRepairs.*": "the operator's repairs of the whole ledger",
+    "Recount.*": "the operator's check of all books",
     "LedgerSnapshot.*": "a backup is that of the whole ledger, by the operator",
     "AccessCounts.add": "counts accesses of many projects in one statement, by id",
     "ApiKeys.grants": "the look-up that makes a tenant out of an API key",

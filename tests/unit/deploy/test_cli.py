@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from deploy.cli import doctor
 from deploy.cli.app import app
 from deploy.cli.connection import ApiConnection
-from deploy.cli.doctor import CheckStatus
+from deploy.cli.findings import CheckStatus, show
 from deploy.stack import ports
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout
@@ -21,7 +21,7 @@ from pipeline import __version__
 from pipeline.settings import LLMSettings, ModelSettings, Settings
 
 PROMISED = (
-    *("up", "down", "status", "logs", "demo", "doctor", "reindex", "backup", "restore"),
+    *("up", "down", "status", "logs", "demo", "doctor", "repair", "reindex", "backup", "restore"),
     *("keys list", "keys create", "keys revoke", "keys recover"),
     *("events list", "events show", "events retry"),
     *("replay start", "replay list", "replay show", "replay diff", "replay switch"),
@@ -96,7 +96,7 @@ def test_a_new_machine_passes_every_check(tmp_path: Path) -> None:
         *("python", "settings", "data", "stack", "port"),
         *("database", "broker", "vectors", "llm", "embedder"),
     ]
-    assert doctor.show(findings) == 0
+    assert show(findings) == 0
     assert not settings.data_dir.exists()
 
 
@@ -107,7 +107,7 @@ def test_a_port_in_use_is_a_failure_that_names_its_setting() -> None:
         CheckStatus.FAIL,
         "set MEMLANE_PORT to another one",
     )
-    assert doctor.show([finding]) == 1
+    assert show([finding]) == 1
 
 
 def test_a_data_directory_that_is_a_file_is_a_failure(tmp_path: Path) -> None:

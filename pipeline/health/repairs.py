@@ -1,0 +1,57 @@
+"""Repairs of the ledger: each can be run at any time, while Memlane goes on, and again."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.schema import CreateIndex
+
+from pipeline.accounting.recount import Recount
+from pipeline.health.sql import statement
+from pipeline.health.store import OVERDUE, declared
+
+
+class LedgerRepairs:
+    """Actions of `memlane repair`. Indexes are built beside writers, outside of transactions."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def rebuild_index(self, name: str) -> None:
+        """Build an invalid index again."""
+        await self._execute(f"REINDEX INDEX CONCURRENTLY {_quoted(name)}")
+
+    async def drop_index(self, name: str) -> None:
+        """Drop an index that an interrupted build left."""
+        await self._execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_quoted(name)}")
+
+    async def create_index(self, name: str) -> None:
+        """Create an absent index of the newest schema."""
+        index = declared()[name]
+        index.dialect_options["postgresql"]["concurrently"] = True
+        async with self._single.connect() as connection:
+            await connection.execute(CreateIndex(index, if_not_exists=True))
+
+    async def queue_stranded_lanes(self) -> int:
+        """Queue idle lanes with open events. Returns their number."""
+        async with self._engine.begin() as connection:
+            return (await connection.execute(statement("queue_stranded"))).rowcount
+
+    async def queue_overdue_lanes(self) -> int:
+        """Let the next sweep take all overdue lanes. Returns the number of lanes changed."""
+        async with self._engine.begin() as connection:
+            values = {"overdue": OVERDUE}
+            return (await connection.execute(statement("queue_overdue"), values)).rowcount
+
+    async def correct_books(self) -> int:
+        """Correct the counts that differ from their rows. Returns the number of corrections."""
+        return await Recount(self._engine).correct()
+
+    async def _execute(self, command: str) -> None:
+        async with self._single.connect() as connection:
+            await connection.execute(text(command))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
