@@ -16,6 +16,8 @@ needs = $(PY) -c 'import $(1)' 2>/dev/null || { \
 MADE    := $(VENV)/.made
 RUNTIME := $(VENV)/.installed
 DEV     := $(VENV)/.installed-dev
+# Helm as a library and the schemas of Kubernetes: 230 MB that only the chart's tests need.
+CHART   := $(VENV)/chart
 
 TESTS := tests/unit tests/contracts tests/integration tests/e2e tests/chaos tests/house
 # Two processes, each with servers of its own: most tests wait for a disk or another process.
@@ -23,10 +25,10 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check compat bench eval chaos reference docs lock clean
+.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check chart-test compat bench eval chaos reference docs lock clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: sound  ## start everything, print URL and API key (ARGS=--yes: apply changed settings unasked)
 	@$(PY) -m deploy.stack up $(ARGS)
@@ -79,6 +81,16 @@ check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports
 	@$(PYTEST) tests/unit tests/house $(ARGS)
+
+# Helm's library says that it needs Python 3.12, but it is C code that any Python loads.
+$(CHART): tests/chart/requirements.lock $(DEV)
+	@rm -rf $(CHART)
+	@$(PY) -m pip install --quiet --ignore-requires-python --no-deps --require-hashes \
+	  --only-binary :all: --target $(CHART) -r $<
+	@touch $@
+
+chart-test: $(CHART)  ## the Helm chart: linted, rendered, held against Kubernetes' schemas
+	@PYTHONPATH=$(CHART) $(PY) -m pytest tests/chart $(ARGS)
 
 compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
 	@$(PYTEST) --dist loadfile tests/compat -rP $(ARGS)

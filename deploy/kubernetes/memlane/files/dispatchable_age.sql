@@ -1,0 +1,1 @@
+../../../../pipeline/lanes/sql/dispatchable_age.sql
