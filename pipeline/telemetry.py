@@ -89,6 +89,9 @@ kicks_failed = Counter("memlane_kicks_failed", "Hints that could not be publishe
 swept = Counter(
     "memlane_lanes_swept", "Lanes that the sweeper queued again, by previous state.", ["was"]
 )
+sweeper_ticks = Counter(
+    "memlane_sweeper_ticks", "Ticks of the sweeper, about one each `MEMLANE_SWEEP_S`."
+)
 projections_repaired = Counter("memlane_projections_repaired", "Vectors written by the sweeper.")
 graph_mirror_lag_seconds = Gauge(
     "memlane_graph_mirror_lag_seconds",

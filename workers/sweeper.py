@@ -112,6 +112,7 @@ class Sweeper:
         ):
             await sweeper_jobs.attempt(part, limit_s=PART_S)
         self.ticks += 1
+        telemetry.sweeper_ticks.inc()
 
     async def resume(self) -> None:
         """Resume lanes that an outage of a provider parked.

@@ -16,14 +16,22 @@ ledger are at most five seconds old. Histograms have the suffixes `_bucket`, `_s
 """
 
 
+def metrics() -> list[MetricWrapperBase]:
+    """Every metric of Memlane."""
+    return [m for m in vars(telemetry).values() if isinstance(m, MetricWrapperBase)]
+
+
+def series() -> set[str]:
+    """Names of all series, as Prometheus stores them."""
+    suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}
+    families = [family for metric in metrics() for family in metric.describe()]
+    return {family.name + suffix for family in families for suffix in suffixes[family.type]}
+
+
 def page() -> str:
     """Every metric of Memlane, by name."""
-    metrics = [m for m in vars(telemetry).values() if isinstance(m, MetricWrapperBase)]
-    return (
-        GENERATED
-        + INTRO
-        + table(("metric", "type", "labels", "meaning"), sorted(map(_row, metrics)))
-    )
+    rows = sorted(map(_row, metrics()))
+    return GENERATED + INTRO + table(("metric", "type", "labels", "meaning"), rows)
 
 
 def _row(metric: MetricWrapperBase) -> tuple[str, str, str, str]:

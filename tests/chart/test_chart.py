@@ -47,7 +47,12 @@ CASES: dict[str, Mapping[str, Any]] = {
         "settings": {"MEMLANE_LLM__MODEL": "openai/gpt-4o", "MEMLANE_WORKER_CONCURRENCY": "50"},
         "secretSettings": {"MEMLANE_LLM__API_KEY": {"secret": "openai", "key": "api-key"}},
         "imagePullSecrets": ["registry"],
-        "metrics": {"existingSecret": "memlane", "monitors": True, "labels": {"team": "ai"}},
+        "metrics": {
+            "existingSecret": "memlane",
+            "monitors": True,
+            "rules": True,
+            "labels": {"team": "ai"},
+        },
         "networkPolicy": {
             "apiFrom": [{"podSelector": {"matchLabels": {"app": "chat"}}}],
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
@@ -224,6 +229,11 @@ async def test_a_monitor_sends_the_token() -> None:
     token = {"type": "Bearer", "credentials": {"name": "memlane", "key": "metrics-token"}}
     assert endpoint["authorization"] == pod["authorization"] == token
     assert bodies["ServiceMonitor", "memlane-api"]["metadata"]["labels"]["team"] == "ai"
+
+
+async def test_the_rules_are_those_of_the_monitoring_folder() -> None:
+    rules = yaml.safe_load((CHART.parents[1] / "monitoring/memlane.rules.yaml").read_text("utf-8"))
+    assert (await rendered("all"))["PrometheusRule", "memlane"]["spec"] == rules
 
 
 async def test_network_policies_select_the_pods_of_one_component_each() -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from pipeline import telemetry
 from tests.support.engine import RUN_LIMITS
 from tests.support.stack import wait_until
 from workers import sweeper_jobs
@@ -68,6 +69,8 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     nothing.engine = SimpleNamespace()
     nothing.engine.execution_options = lambda **_: None
     sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing, nothing, RUN_LIMITS)
+    counted = telemetry.sweeper_ticks._value.get()
     await sweeper.tick()
     assert done == parts
     assert sweeper.ticks == 1
+    assert telemetry.sweeper_ticks._value.get() == counted + 1
