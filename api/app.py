@@ -137,7 +137,7 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json" if described else None,
+        openapi_url=None,  # see api.pages
         redirect_slashes=False,
         strict_content_type=False,  # a plain `curl -d` means JSON too
         exception_handlers=errors.HANDLERS,

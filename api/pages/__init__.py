@@ -5,13 +5,17 @@ Swagger UI and ReDoc come from the package fastapi-offline; nothing else of it i
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from importlib import resources
 
+import orjson
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from pipeline.cpu_thread import beside_loop
 
 # `img-src` prevents ReDoc from loading a logo from its vendor's server.
 POLICY = (
@@ -32,8 +36,25 @@ FILES = {
 
 
 def add_to(app: FastAPI) -> None:
-    """Add the pages' routes to the app."""
+    """Add the routes of the pages and of the OpenAPI description to the app."""
     app.router.routes.extend(Route(path, page) for path in FILES)
+    app.router.routes.append(Route("/openapi.json", OpenApi(app).json))
+
+
+class OpenApi:
+    """The OpenAPI description. It takes 0.6 s of CPU: built once, beside the event loop."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._one_at_a_time = asyncio.Lock()
+        self._content: bytes | None = None
+
+    async def json(self, _: Request) -> Response:
+        """Serve the description."""
+        async with self._one_at_a_time:
+            if self._content is None:
+                self._content = await beside_loop(lambda: orjson.dumps(self._app.openapi()))
+        return Response(self._content, media_type="application/json")
 
 
 async def page(request: Request) -> Response:

@@ -42,6 +42,8 @@ LIMITS_S = {"healthz": 0.25, "search": 1.0, "add": 5.0}
 LOOP_LIMIT_S = 0.25
 # An attack may take this long; then the next one begins.
 LONGEST_ATTACK_S = 60.0
+# Status of an attack that was not over by then.
+CUT_SHORT = -1
 # Time after an attack within which its effects are counted, and before one as the control.
 AFTER_S, CONTROL_S = 1.0, 3.0
 # Longest time that a request of the control is waited for.
@@ -125,7 +127,8 @@ class Row:
         faults = [kind for kind, limit_s in LIMITS_S.items() if self.slowest[kind] > limit_s]
         faults += ["loop"] if self.loop_s > LOOP_LIMIT_S else []
         faults += [f"{self.failed} failed"] if self.failed else []
-        return faults + ([] if self.attack.expects & self.statuses.keys() else ["no effect"])
+        effects = self.attack.expects | {CUT_SHORT}
+        return faults + ([] if effects & self.statuses.keys() else ["no effect"])
 
     def __str__(self) -> str:
         statuses = " ".join(f"{count}x{status}" for status, count in sorted(self.statuses.items()))
@@ -169,7 +172,7 @@ async def measured(
         async with asyncio.timeout(LONGEST_ATTACK_S):
             statuses = await attack.run(tenant)
     except TimeoutError:
-        statuses = {-1: 1}
+        statuses = {CUT_SHORT: 1}
     took_s = time.monotonic() - began
     await asyncio.sleep(AFTER_S)
     until = time.monotonic()

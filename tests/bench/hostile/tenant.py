@@ -161,7 +161,8 @@ class Tenant:
             await self.add("mistyped", texts, infer=False)
 
     async def _dots(self) -> None:
-        self.events["before_dots"] = str(int(time.time()) - 1)
+        second_ago = time.gmtime(time.time() - 1)
+        self.events["before_dots"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", second_ago)
         texts = [f"{n}" + "." * 990 for n in range(30)]
         await self.add("dots", texts, infer=False)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -16,7 +18,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from api.answers import ANSWERS, TEXTS
-from api.app import create_app
+from api.app import MemlaneApp, create_app
 from api.examples import answers
 from api.http.paging import Page
 from api.pages import FILES
@@ -46,6 +48,22 @@ async def test_pages_and_their_files_come_from_here(path: str) -> None:
     policy = answer.headers["Content-Security-Policy"]
     assert "script-src 'self';" in policy
     assert "http" not in policy
+
+
+async def test_the_description_is_built_once_and_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = []
+
+    def describe(_: MemlaneApp) -> dict[str, Any]:
+        threads.append(threading.current_thread())
+        return {}
+
+    monkeypatch.setattr(MemlaneApp, "openapi", describe)
+    async with serving() as client:
+        await asyncio.gather(*(client.get("/openapi.json") for _ in range(5)))
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
 
 
 @pytest.mark.parametrize("path", ["/docs", "/redoc"])
