@@ -17,7 +17,7 @@ from api.app import create_app
 from api.http import server as http_server
 from api.http.server import Peers
 from api.standby import announce
-from pipeline import settings, telemetry
+from pipeline import bootstrap, settings, telemetry
 from pipeline.settings import Settings
 
 # Length of the socket's accept queue, uvicorn's default.
@@ -50,6 +50,7 @@ def main() -> None:
     arguments = parser.parse_args()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="api")
+    bootstrap.trace(configured, process="api")
     allow_files(configured.max_connections + OTHER_FILES)
     config = uvicorn.Config(
         create_app(configured),

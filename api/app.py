@@ -25,7 +25,15 @@ from api.event_watch import EventWatch
 from api.figures import Figures
 from api.http.cross_origin import KnownOrigins, ProjectOrigins
 from api.http.disconnect import EndWithClient
-from api.http.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSlash, cross_origin
+from api.http.middleware import (
+    AnswerHeaders,
+    BodyLimit,
+    Measured,
+    NoNul,
+    OneSlash,
+    Traced,
+    cross_origin,
+)
 from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
@@ -156,10 +164,17 @@ def create_app(settings: Settings) -> FastAPI:
     mcp = McpEndpoint(app, app.version)
     app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
     app.state.mcp = mcp
+    _add_middleware(app, settings)
+    return app
+
+
+def _add_middleware(app: FastAPI, settings: Settings) -> None:
+    """Wrap the routes, from the innermost middleware to the outermost."""
     app.add_middleware(Audited)
     app.add_middleware(EndWithClient, adds=(adds.add, adds.add_v1))
     app.add_middleware(Measured)
+    if settings.traces_url:
+        app.add_middleware(Traced)
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
     app.add_middleware(NoNul)
     app.add_middleware(OneSlash)
-    return app

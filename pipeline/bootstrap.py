@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from pydantic import SecretStr
 
+from pipeline import tracing
 from pipeline.adapters.embedder_cached import CachedEmbedder
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
@@ -365,6 +366,22 @@ def spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+
+
+def trace(settings: Settings, *, process: str) -> None:
+    """Record the traces of this process, if `MEMLANE_TRACES_URL` is set. The SDK takes 9 MB."""
+    if settings.traces_url is not None:
+        from pipeline.adapters.traces_otlp import OtlpTracer, exporter_to  # noqa: PLC0415
+
+        exporter = exporter_to(settings.traces_url, _pairs(settings.traces_headers))
+        share, texts = settings.traces_share, settings.traces_texts == "on"
+        tracing.use(OtlpTracer(exporter, process=process, share=share, texts=texts))
+
+
+def _pairs(value: SecretStr | None) -> dict[str, str]:
+    """A setting of the form `name=value,name=value`."""
+    pairs = value.get_secret_value().split(",") if value else []
+    return {name.strip(): text.strip() for name, _, text in (p.partition("=") for p in pairs)}
 
 
 async def warm(*named: ModelSettings) -> None:

@@ -398,6 +398,16 @@ class Settings(BaseSettings):
     """Port of a worker or sweeper for `/livez`, `/readyz` and `/metrics`, on `MEMLANE_HOST`. Set it
     where each process has an address of its own, as a container has; without it there is no port.
     """
+    traces_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    """Address that receives traces as OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`.
+    Without it no traces are recorded.
+    """
+    traces_headers: SecretStr | None = None
+    """Headers of each request to `MEMLANE_TRACES_URL`, as `name=value,name=value`."""
+    traces_share: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Share of the traces that are recorded. A request with a `traceparent` header follows it."""
+    traces_texts: Literal["on", "off"] = "off"
+    """`on`: spans contain texts of users: queries, and the memories that a stage has changed."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Minimum level of log lines."""
 

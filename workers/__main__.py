@@ -34,6 +34,7 @@ def main() -> None:
     arguments = parser.parse_args()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process=arguments.name)
+    bootstrap.trace(configured, process=arguments.name)
     # Celery warns about pickled messages if the user is root; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     # Celery writes its own line about a shutdown there; ours is `worker_stopping`.

@@ -52,6 +52,7 @@ async def run() -> int:
     """
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="reindex")
+    bootstrap.trace(configured, process="reindex")
     stores = bootstrap.stores(configured)
     try:
         if configured.vectors == "pgvector":

@@ -265,6 +265,7 @@ async def run(ready_file: Path | None) -> None:
     """Run the sweeper until SIGTERM or SIGINT. `ready_file`: created once it is about to start."""
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="sweeper")
+    bootstrap.trace(configured, process="sweeper")
     stores = bootstrap.stores(configured)
     dispatcher = CeleryDispatcher(make_app(configured))
     background = BackgroundDispatcher(dispatcher)

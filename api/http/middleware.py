@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import respond
-from pipeline import telemetry
+from pipeline import telemetry, tracing
 
 # nginx's status for a client that closed the connection.
 CLIENT_LEFT = 499
@@ -162,6 +162,40 @@ class Measured:
             if not answered:
                 left = isinstance(sys.exc_info()[1], asyncio.CancelledError)
                 count(CLIENT_LEFT if left else 500)
+
+
+class Traced:
+    """Records a span for each request, in the trace of its `traceparent` header if it has one.
+
+    It has no path and no query: both may contain ids of users. It must run inside OneSlash, as
+    Measured.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the request in a span that is named after its method and route."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        header = dict(scope["headers"]).get(tracing.HEADER.encode(), b"").decode("latin-1")
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                span.set({"http.response.status_code": message["status"]})
+                if message["status"] >= 500:
+                    span.fail(str(message["status"]))
+            await send(message)
+
+        attributes = {"http.request.method": method}
+        with tracing.span(method, attributes, kind="SERVER", parent=header or None) as span:
+            try:
+                await self._app(scope, receive, noting)
+            finally:
+                route = getattr(scope.get("route"), "path", "unknown")
+                span.rename(f"{method} {route}")
+                span.set({"http.route": route})
 
 
 class AnswerHeaders:

@@ -17,7 +17,7 @@ from api.read_sample import may_be_sampled
 from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
 from api.views import search as search_views
-from pipeline import telemetry
+from pipeline import telemetry, tracing
 from pipeline.domain.memories import Memory
 from pipeline.memories.reads import SampledRead
 from pipeline.search import service as search
@@ -89,6 +89,11 @@ async def _search(
         return await answer(build, rows=rows, characters=characters)
 
 
+def _traced(project: Project) -> tracing.Attributes:
+    """Attributes of the span of a search."""
+    return {"gen_ai.operation.name": "search_memory", "gen_ai.memory.store.id": str(project.id)}
+
+
 async def ranked(
     request: SearchRequest, api: Api, project: Project, user: str | None = None
 ) -> search.SearchResult:
@@ -121,17 +126,20 @@ async def ranked(
     )
     stores = api.stores
     begun = time.perf_counter()
-    ranking = await search.search(
-        project.id,
-        query,
-        ledger=stores.ledger,
-        embedder=stores.embedder,
-        index=stores.index,
-        turns=stores.turns,
-        reranker=api.reranker,
-        turnstile=api.turnstile,
-        embedder_timeout_s=api.settings.search_embedder_timeout_s,
-    )
+    with tracing.span("search_memory", _traced(project)) as span:
+        span.text("gen_ai.memory.query.text", question)
+        ranking = await search.search(
+            project.id,
+            query,
+            ledger=stores.ledger,
+            embedder=stores.embedder,
+            index=stores.index,
+            turns=stores.turns,
+            reranker=api.reranker,
+            turnstile=api.turnstile,
+            embedder_timeout_s=api.settings.search_embedder_timeout_s,
+        )
+        span.set({"memlane.results": len(ranking.hits)})
     api.figures.searched(project.id)
     if project.decay:
         facts = (hit.passage.id for hit in ranking.hits if isinstance(hit.passage, Memory))

@@ -176,13 +176,18 @@ class AddOptions:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An accepted add, as its activation reads it. `replays`: number of times it was replayed."""
+    """An accepted add, as its activation reads it.
+
+    `replays`: number of times it was replayed. `traceparent`: the span of the request that added it
+    (W3C Trace Context).
+    """
 
     id: UUID
     seq: int
     options: AddOptions
     messages: Sequence[SourcedMessage]
     replays: int = 0
+    traceparent: str | None = None
 
 
 FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)

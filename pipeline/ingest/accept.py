@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from pipeline import telemetry
+from pipeline import telemetry, tracing
 from pipeline.domain.errors import (
     Conflict,
     ProjectGone,
@@ -41,7 +41,16 @@ async def accept(
     Errors: Conflict if the key was used for another add, or the project is being deleted;
     ProjectGone; Overloaded.
     """
-    add = Add(uuid4(), scope, messages, options, estimated_tokens(messages), said_at, key)
+    add = Add(
+        event_id=uuid4(),
+        scope=scope,
+        messages=messages,
+        options=options,
+        tokens=estimated_tokens(messages),
+        said_at=said_at,
+        key=key,
+        traceparent=tracing.current().traceparent,
+    )
     if dry_run:
         rehearsal = DryRun(add.event_id, tuple(messages), said_at)
         add = replace(add, messages=(), options=replace(options, dry_run=rehearsal))
@@ -53,6 +62,7 @@ async def accept(
     if not accepted.same:
         raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
     telemetry.events_accepted.inc(int(accepted.fresh))
+    tracing.current().set({"memlane.event.id": str(accepted.event_id)})
     if accepted.wake is not None:
         dispatcher.kick(accepted.wake, scope.project_id)
     return accepted.event_id

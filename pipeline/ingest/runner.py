@@ -33,10 +33,11 @@ from pipeline.domain.events import FailureCode, StageName
 from pipeline.domain.gathering import can_gather, runs_now
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.usage import FailedTry, Usage
-from pipeline.ingest import outcomes
+from pipeline.ingest import outcomes, traces
 from pipeline.ingest.services import Leases, Services
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.steps import follows_at_once, perform
+from pipeline.lanes.effects import MemoryEffects
 from pipeline.lanes.store import SHARED_ATTEMPTS
 from pipeline.ledger.failures import LedgerUnavailable, StatementRefused
 from pipeline.models.circuit_breaker import on_behalf_of
@@ -162,7 +163,8 @@ async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:
         activation = work.activation
         with structlog.contextvars.bound_contextvars(stage=activation.stage):
             try:
-                result = await _stage(work, batch, services)
+                with traces.stage(activation, batch):
+                    result = await _stage(work, batch, services)
             except LaneLost:
                 raise
             except Exception as error:  # noqa: BLE001  the stage boundary
@@ -238,6 +240,8 @@ async def _commit(
         )
     else:
         wake = await lanes.finish(activation, next_stage, **run, effects=finished.effects)
+    if isinstance(finished.effects, MemoryEffects):
+        traces.changes(batch.scope, finished.effects.changes)
     if finished.effects is not None and finished.effects.touched:
         services.projector.schedule(batch.scope, finished.effects.touched)
     _observe(activation.stage, ms, finished.usage)

@@ -44,7 +44,7 @@ class Add:
     """One add of one scope.
 
     `said_at` None means now. `key`: the client's idempotency key; a second add with the same key is
-    the same add.
+    the same add. `traceparent`: the span of its request.
     """
 
     event_id: UUID
@@ -54,6 +54,7 @@ class Add:
     tokens: int
     said_at: datetime | None = None
     key: str | None = None
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,7 @@ class Adds:
             "said_at": [add.said_at for add in adds],
             "keys": [add.key for add in adds],
             "digests": [_digest(add) for add in adds],
+            "traceparents": [add.traceparent for add in adds],
             "message_of": [place for place, _, _ in placed],
             "ordinals": [ordinal for _, ordinal, _ in placed],
             "roles": [message.role.value for _, _, message in placed],

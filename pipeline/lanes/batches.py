@@ -69,6 +69,7 @@ def _event(position: int, value: dict[str, Any], project: Mapping[str, Any] | No
         id=UUID(value["id"]),
         seq=value["seq"],
         replays=value["replays"],
+        traceparent=value["traceparent"],
         options=options,
         messages=[
             SourcedMessage(Source(position, ordinal), message, said_at)

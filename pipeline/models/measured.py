@@ -1,15 +1,15 @@
-"""Wrappers that measure the time of model calls and count their errors."""
+"""Wrappers that measure and trace model calls, and count their errors."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from prometheus_client import Counter, Histogram
 
-from pipeline import telemetry
+from pipeline import telemetry, tracing
 from pipeline.domain.errors import StageError
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
@@ -22,16 +22,40 @@ class MeasuredModel(WrappedModel):
     """The MemoryModel port with metrics. Errors: those of the model."""
 
     async def _call(self, task: str, ask: Ask[T]) -> Answer[T]:
-        with _measured(telemetry.model_seconds, telemetry.model_errors, self.name, task):
-            return await ask(self._model)
+        """Call the model in a span that has the tokens of its answer."""
+        attributes = {"memlane.task": task}
+        with (
+            _measured(telemetry.model_seconds, telemetry.model_errors, self.name, task),
+            _traced("chat", self.name, attributes) as span,
+        ):
+            answer = await ask(self._model)
+            span.set(
+                {
+                    "gen_ai.usage.input_tokens": answer.usage.prompt_tokens,
+                    "gen_ai.usage.output_tokens": answer.usage.completion_tokens,
+                }
+            )
+            return answer
 
 
 class MeasuredEmbedder(WrappedEmbedder):
     """The Embedder port with metrics. Errors: those of the embedder."""
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        with _measured(telemetry.embedder_seconds, telemetry.embedder_errors, self.name):
+        attributes = {"memlane.texts": len(texts)}
+        with (
+            _measured(telemetry.embedder_seconds, telemetry.embedder_errors, self.name),
+            _traced("embeddings", self.name, attributes),
+        ):
             return await super().embed(texts)
+
+
+def _traced(
+    operation: str, model: str, attributes: tracing.Attributes
+) -> AbstractContextManager[tracing.TraceSpan]:
+    """The span of a call, its retries included."""
+    named = {"gen_ai.operation.name": operation, "gen_ai.request.model": model}
+    return tracing.span(f"{operation} {model}", {**named, **attributes}, kind="CLIENT")
 
 
 @contextmanager

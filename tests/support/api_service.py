@@ -92,7 +92,11 @@ class Service:
 
 @asynccontextmanager
 async def serving(
-    ledger: Ledger, *, sync_wait_s: float = 30.0, workers: bool = False
+    ledger: Ledger,
+    *,
+    sync_wait_s: float = 30.0,
+    workers: bool = False,
+    traces_url: str | None = None,
 ) -> AsyncIterator[Service]:
     """A service as the API's lifespan builds it, with fakes for vectors and broker."""
     project, key = await ledger.projects.create("mine")
@@ -100,7 +104,7 @@ async def serving(
     services = engine.services
     chroma = ChromaVectors(UNREACHABLE_URL)
     stores = Stores(ledger, chroma, services.embedder, services.index, engine.turns)
-    settings = Settings(sync_wait_s=sync_wait_s, max_body_bytes=100_000)
+    settings = Settings(sync_wait_s=sync_wait_s, max_body_bytes=100_000, traces_url=traces_url)
     watch = EventWatch(ledger.events)
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)

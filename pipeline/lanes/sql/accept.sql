@@ -20,10 +20,11 @@ WITH project AS MATERIALIZED (
         CAST(:event_ids AS uuid[]), CAST(:lane_ids AS uuid[]), CAST(:project_ids AS uuid[]),
         CAST(:user_ids AS text[]), CAST(:agent_ids AS text[]), CAST(:app_ids AS text[]),
         CAST(:run_ids AS text[]), CAST(:options AS jsonb[]), CAST(:tokens AS integer[]),
-        CAST(:said_at AS timestamptz[]), CAST(:keys AS text[]), CAST(:digests AS bytea[])
+        CAST(:said_at AS timestamptz[]), CAST(:keys AS text[]), CAST(:digests AS bytea[]),
+        CAST(:traceparents AS text[])
     ) WITH ORDINALITY AS a (
         event_id, lane_id, project_id, user_id, agent_id, app_id, run_id, options, tokens, said_at,
-        key, digest, place
+        key, digest, traceparent, place
     )
     JOIN project ON project.id = a.project_id
 ), adds AS (
@@ -63,11 +64,12 @@ WITH project AS MATERIALIZED (
                + row_number() OVER (PARTITION BY a.lane_id ORDER BY a.place) AS seq
     FROM fresh a JOIN lane l ON l.id = a.lane_id
 ), event AS (
-    INSERT INTO events (id, project_id, lane_id, seq, event_type, options, tokens)
+    INSERT INTO events (id, project_id, lane_id, seq, event_type, options, tokens, traceparent)
     SELECT event_id, project_id, lane_id, seq,
            CASE WHEN options #> '{dry_run,id}' IS NOT NULL THEN 'DRY_RUN'
                 WHEN options ->> 'records' IS NOT NULL THEN 'IMPORT'
-                ELSE coalesce(options #>> '{question,kind}', 'ADD') END, options, tokens
+                ELSE coalesce(options #>> '{question,kind}', 'ADD') END, options, tokens,
+           traceparent
     FROM numbered
 ), said AS (
     INSERT INTO messages (lane_id, seq, ordinal, role, name, content, omitted, terms, said_at)

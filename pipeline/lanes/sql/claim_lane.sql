@@ -68,11 +68,12 @@ WITH before AS (
       AND (prefix.place = 1 OR prefix.batch_id IS NOT NULL
            OR prefix.tokens <= CAST(:batch_tokens AS integer))
     RETURNING events.id, events.lane_id, events.seq, events.options, events.replays,
-              events.replayed_at, events.created_at, events.copy_of
+              events.replayed_at, events.created_at, events.copy_of, events.traceparent
 ), batch AS MATERIALIZED (
     SELECT * FROM frozen
     UNION ALL
-    SELECT e.id, e.lane_id, e.seq, e.options, e.replays, e.replayed_at, e.created_at, e.copy_of
+    SELECT e.id, e.lane_id, e.seq, e.options, e.replays, e.replayed_at, e.created_at, e.copy_of,
+           e.traceparent
     FROM before b JOIN events e ON e.batch_id = b.batch_id
     WHERE e.status = 'RUNNING'
 )
@@ -105,7 +106,7 @@ SELECT
      FROM shadows s WHERE s.id = b.project_id) AS override,
     (SELECT jsonb_agg(jsonb_build_object(
         'id', e.id, 'seq', e.seq, 'replays', e.replays, 'options', e.options,
-        'created_at', e.created_at, 'messages', (
+        'created_at', e.created_at, 'traceparent', e.traceparent, 'messages', (
             SELECT jsonb_agg(jsonb_build_object(
                 'role', m.role, 'name', m.name, 'content', m.content, 'said_at', m.said_at
             ) ORDER BY m.ordinal)

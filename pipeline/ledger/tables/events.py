@@ -71,6 +71,7 @@ events = Table(
     Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
     # In a shadow: the event of which this is a copy.
     Column("copy_of", Uuid),
+    Column("traceparent", Text),
     # Time of its erasure; since then only numbers are left of it.
     time("erased_at"),
     UniqueConstraint("lane_id", "seq"),
