@@ -21,6 +21,12 @@ def metrics() -> list[MetricWrapperBase]:
     return [m for m in vars(telemetry).values() if isinstance(m, MetricWrapperBase)]
 
 
+def family_name(metric: MetricWrapperBase) -> str:
+    """Name of a metric without the suffixes of its series."""
+    [family] = metric.describe()
+    return str(family.name)
+
+
 def series() -> set[str]:
     """Names of all series, as Prometheus stores them."""
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}
