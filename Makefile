@@ -25,7 +25,7 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check chart-test compat bench eval chaos reference docs lock clean
+.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check chart-test compat image-test bench eval chaos reference docs lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,10 @@ chart-test: $(CHART)  ## the Helm chart: linted, rendered, held against Kubernet
 
 compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
 	@$(PYTEST) --dist loadfile tests/compat -rP $(ARGS)
+
+image-test: $(DEV)  ## build the image and run its containers (needs a Docker daemon; BUILD="--network host": options)
+	@docker build $(BUILD) -f deploy/docker/Dockerfile -t memlane .
+	@$(PY) -m pytest tests/image -rP $(ARGS)
 
 bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some; "growth": up to 1,000,000 memories), then start time, idle memory and the engine
 	@$(PY) -m $(if $(filter growth,$(firstword $(ARGS))),tests.bench.growth $(wordlist 2,99,$(ARGS)),tests.bench.hosted $(ARGS))

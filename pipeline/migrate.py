@@ -21,6 +21,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, event, text
@@ -30,7 +31,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline import __version__, settings
 from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, SettingsMissing, connect
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.locks import advisory_lock
+from pipeline.ledger.upgrade_plan import Catalog, MigrationPlan, plan
 from pipeline.reindex.store import Indexes
 from pipeline.tenants.projects import Projects
 from pipeline.vector_index.names import index_name
@@ -48,6 +51,19 @@ NEWER = (
     "The database has schema {schema}, which this release (Memlane {version}) does not know:"
     " a newer release wrote it. Install that release again, or restore a backup from before the"
     " upgrade. Nothing was changed."
+)
+# Estimates of the planner: exact numbers would read all rows.
+ROWS = """
+    SELECT relname AS name, greatest(reltuples, 0)::bigint AS rows FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = CAST(current_schema() AS regnamespace)
+"""
+INDEXES = """
+    SELECT indexname AS name, tablename AS table_name FROM pg_indexes
+    WHERE schemaname = current_schema()
+"""
+NO_ANSWER = (
+    "The database of MEMLANE_DATABASE_URL does not answer ({reason}). Check its host, port, user"
+    " and password, and that it runs."
 )
 REFUSED = 2  # exit code
 OLDEST_PGVECTOR = (0, 8)  # the first with iterative index scans
@@ -83,6 +99,26 @@ def newest_schema() -> str:
     head = ScriptDirectory.from_config(alembic_config()).get_current_head()
     assert head is not None
     return head
+
+
+async def pending(engine: AsyncEngine) -> list[MigrationPlan]:
+    """The plans of the migrations that the database lacks, in order; nothing changes.
+
+    Errors: InvalidInput if a newer release wrote the schema.
+    """
+    async with engine.connect() as connection:
+        schema = await connection.run_sync(
+            lambda sync: MigrationContext.configure(sync).get_current_revision()
+        )
+        catalog = Catalog(
+            {row.name: row.rows for row in await connection.execute(text(ROWS))},
+            {row.name: row.table_name for row in await connection.execute(text(INDEXES))},
+        )
+    if schema is not None and not is_known(schema):
+        raise InvalidInput(NEWER.format(schema=schema, version=__version__))
+    scripts = ScriptDirectory.from_config(alembic_config())
+    newer = scripts.iterate_revisions("head", schema or "base")
+    return [plan(script, catalog) for script in reversed(list(newer))]
 
 
 async def migrate(engine: AsyncEngine) -> None:
@@ -229,6 +265,8 @@ if __name__ == "__main__":
         asyncio.run(_main(parser.parse_args()))  # noqa: TID251  an entry point
     except InUse as error:
         sys.exit(str(error))
+    except LedgerUnavailable as error:
+        sys.exit(NO_ANSWER.format(reason=error.reason))
     except (InvalidInput, SettingsMissing) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(REFUSED)

@@ -16,6 +16,7 @@ from deploy.cli import (
     events,
     findings,
     keys,
+    migrate,
     plan,
     repair,
     replays,
@@ -52,6 +53,7 @@ app.command("hook", rich_help_panel=API, context_settings=client.PASSED_ON)(clie
 app.command("proxy", rich_help_panel=API, context_settings=client.PASSED_ON)(client.proxy)
 app.command("backup", rich_help_panel=STACK)(backup.backup)
 app.command("restore", rich_help_panel=STACK)(backup.restore)
+app.command("migrate", rich_help_panel=STACK)(migrate.migrate)
 app.command("repair", rich_help_panel=STACK)(repair.repair)
 app.command("plan", rich_help_panel=STACK)(plan.show)
 

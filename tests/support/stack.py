@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 
@@ -120,10 +120,20 @@ class Stack:
         return Client(self)
 
 
+class ServedApi(Protocol):
+    """An API with a key."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def key(self) -> str: ...
+
+
 class Client:
     """HTTP client of the API, as a chat backend would use it."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: ServedApi) -> None:
         self.http = httpx.AsyncClient(
             base_url=stack.url, headers={"Authorization": f"Token {stack.key}"}, timeout=90
         )

@@ -31,7 +31,7 @@ def add_index(
 ) -> None:
     """Create an index CONCURRENTLY; an invalid one, left by an interrupted build, is replaced."""
     with _outside_a_transaction() as outside:
-        if outside and not op.get_bind().scalar(_VALID, {"name": name}):
+        if outside and not _printed() and not op.get_bind().scalar(_VALID, {"name": name}):
             op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
         op.create_index(
             name,
@@ -65,6 +65,10 @@ def in_batches(statement: str, table: str, *, key: str = "id", alias: str | None
     `statement` has the condition WITHIN on the table, under its `alias`; it must do nothing for
     rows that are done.
     """
+    if _printed():
+        with _outside_a_transaction():
+            op.execute(statement.replace(WITHIN, "true"))
+        return
     rows = sa.table(table, sa.column(key, sa.Uuid))
     column, name = rows.c[key], f"{alias or table}.{key}"
     with _outside_a_transaction():
@@ -90,6 +94,11 @@ def require(table: str, column: str) -> None:
         # With the constraint, PostgreSQL does not read the rows again.
         op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET NOT NULL")
         op.execute(f"ALTER TABLE {table} DROP CONSTRAINT {check}")
+
+
+def _printed() -> bool:
+    """Tell if the statements are only rendered, for `memlane migrate --check`."""
+    return op.get_context().as_sql
 
 
 _VALID = sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")

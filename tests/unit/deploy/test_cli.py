@@ -21,7 +21,19 @@ from pipeline import __version__
 from pipeline.settings import LLMSettings, ModelSettings, Settings
 
 PROMISED = (
-    *("up", "down", "status", "logs", "demo", "doctor", "repair", "reindex", "backup", "restore"),
+    *(
+        "up",
+        "down",
+        "status",
+        "logs",
+        "demo",
+        "doctor",
+        "repair",
+        "reindex",
+        "backup",
+        "restore",
+        "migrate",
+    ),
     *("keys list", "keys create", "keys revoke", "keys recover"),
     *("events list", "events show", "events retry"),
     *("replay start", "replay list", "replay show", "replay diff", "replay switch"),
