@@ -19,13 +19,19 @@ DEV     := $(VENV)/.installed-dev
 # Helm as a library and the schemas of Kubernetes: 230 MB that only the chart's tests need.
 CHART   := $(VENV)/chart
 
+# Tools that read the lock file, in an environment of their own.
+AUDIT     := $(VENV)/audit/.installed
+AUDIT_BIN := $(VENV)/audit/bin
+CYCLONEDX := 7.5.0
+PIP_AUDIT := 2.10.1
+
 TESTS := tests/unit tests/contracts tests/integration tests/e2e tests/chaos tests/house
 # Two processes, each with servers of its own: most tests wait for a disk or another process.
 PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check chart-test compat image-test bench eval chaos reference docs lock clean
+.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check chart-test compat image-test bench eval chaos reference docs sbom audit lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +122,14 @@ reference: $(DEV)  ## write the generated pages in docs/reference
 docs: reference  ## build the documentation as a site in site/
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
+sbom: $(AUDIT)  ## write sbom.json: the parts of the server, as CycloneDX
+	@$(AUDIT_BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+	  --output-reproducible -o sbom.json
+	@echo "sbom.json lists $$(grep -c '"purl"' sbom.json) parts"
+
+audit: $(AUDIT)  ## look for known vulnerabilities in the locked packages (needs the internet)
+	@$(AUDIT_BIN)/pip-audit -r requirements.lock --disable-pip --require-hashes
+
 lock:  ## resolve both lock files again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
 	@$(LOCK) -o requirements.lock
@@ -138,6 +152,11 @@ $(DEV): requirements-dev.lock | $(MADE)
 	@$(call needs,sys)
 	@$(PY) deploy/install.py $<
 	@touch $@ $(RUNTIME)
+
+$(AUDIT): | $(MADE)
+	@$(PY) -m venv $(VENV)/audit
+	@$(AUDIT_BIN)/pip install -q cyclonedx-bom==$(CYCLONEDX) pip-audit==$(PIP_AUDIT)
+	@touch $@
 
 $(MADE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

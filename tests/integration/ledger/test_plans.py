@@ -58,8 +58,14 @@ WHOLE = {
     ("GET", "/v1/verify/"),
     ("GET", "/v1/verify/heads/"),
 }
+# Reads that are a dozen statements for each of the 10,000 scopes of the large tenant: the small
+# tenant sends the same ones.
+FOR_EACH_SCOPE = {("GET", "/v1/transfer/export/")}
 # SQL files that read a large table whole.
 WHOLE_FILES = {
+    "accounting/sql/correct_books.sql": "`memlane repair`",
+    "backup/sql/checksum.sql": "a backup",
+    "backup/sql/contents.sql": "a backup",
     "reindex/sql/mark_memories_stale.sql": "a reindex",
     "reindex/sql/mark_turns_stale.sql": "a reindex",
     "events/sql/forget_idempotency_keys.sql": "by age, up to its limit",
@@ -169,9 +175,9 @@ async def test_statements_read_about_as_many_rows_as_they_return(module_ledger: 
 
 async def reads(server: Filled) -> None:
     """Send the reads of all routes as both tenants, and wide ones as the large tenant."""
-    for tenant in (server.small, server.large):
+    for tenant, left_out in ((server.small, WHOLE), (server.large, WHOLE | FOR_EACH_SCOPE)):
         for (method, path), cases in CASES.items():
-            if (method == "GET" or "search" in path) and (method, path) not in WHOLE:
+            if (method == "GET" or "search" in path) and (method, path) not in left_out:
                 for case in cases:
                     await server.send_case(tenant, method, path, case)
     for path in WIDE:
