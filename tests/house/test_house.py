@@ -22,8 +22,9 @@ ROOMS = ("api", "workers", "pipeline", "deploy", "clients")
 LONGEST_FILE = 600
 VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
 # The stage boundary, the API's last resort, and three loops that go on after any error: the
-# sweeper's jobs, the projector, and the thread that publishes hints.
+# sweeper's jobs, the projector, and the thread that publishes hints. A span raises it again.
 BLIND_CATCHES = {
+    "pipeline/tracing.py",
     "pipeline/ingest/runner.py",
     "api/errors.py",
     "workers/sweeper_jobs.py",

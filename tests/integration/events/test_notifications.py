@@ -73,10 +73,10 @@ class Refusing(HashEmbedder):
 class Polls(Events):
     """Events that count their polls."""
 
-    count = 0
+    polls = 0
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
-        self.count += 1
+        self.polls += 1
         return await super().progress(ids)
 
 
@@ -156,7 +156,7 @@ async def test_a_notification_ends_the_wait_without_a_poll(
     await asyncio.sleep(0)
     watch.notify(event_id, Status.SUCCEEDED)
     assert await waiting
-    assert events.count == 0
+    assert events.polls == 0
     await watch.close()
 
 
