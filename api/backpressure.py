@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from typing import Protocol
-from uuid import UUID
 
 import structlog
 
 from pipeline import telemetry
 from pipeline.domain.backpressure import Limits, Load, admit
 from pipeline.domain.errors import Overloaded
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import LaneClass, Wake
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.load import LoadView
@@ -27,7 +26,7 @@ class HintPublisher(Protocol):
     """Publisher of hints in the background; see workers.dispatch."""
 
     def kick_among(self, wake: Wake, busy_lanes: int) -> None:
-        """Publish the hint into the queue for projects with this number of busy lanes."""
+        """Publish the hint into the queue of its class for this number of busy lanes."""
         ...
 
     def close(self) -> None:
@@ -44,7 +43,7 @@ class FairDispatcher:
 
     def kick(self, wake: Wake, project_id: ProjectId) -> None:
         """Publish the hint; see ports.Dispatcher."""
-        self._publisher.kick_among(wake, self._gate.woken(project_id))
+        self._publisher.kick_among(wake, self._gate.woken(project_id, low=wake.low))
 
     def close(self) -> None:
         """Publish the waiting hints, for at most two seconds."""
@@ -58,7 +57,7 @@ class Gate:
         self._view = view
         self._limits = limits
         self._load = Load()
-        self._lanes: Counter[UUID] = Counter()
+        self._lanes: Counter[LaneClass] = Counter()
         self._looking: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -70,26 +69,26 @@ class Gate:
         if self._looking:
             self._looking.cancel()
 
-    def admit(self, scope: Scope) -> None:
-        """Check the limits for one add. Errors: Overloaded."""
+    def admit(self, scope: Scope, *, low: bool = False) -> None:
+        """Check the limits for one add; `low`: of low priority. Errors: Overloaded."""
         try:
-            admit(scope, self._load, self._limits)
+            admit(scope, self._load, self._limits, low=low)
         except Overloaded as error:
             telemetry.adds_refused.labels("server" if error.server_wide else "caller").inc()
             raise
 
-    def woken(self, project_id: ProjectId) -> int:
-        """Count a woken lane. Returns the number of busy lanes of its project, this one included.
+    def woken(self, project_id: ProjectId, *, low: bool = False) -> int:
+        """Count a woken lane. Returns the number of busy lanes of its class, this one included.
 
         Lanes that woke up since the last reading of the load are counted too.
         """
-        self._lanes[project_id] += 1
-        return self._lanes[project_id]
+        self._lanes[project_id, low] += 1
+        return self._lanes[project_id, low]
 
     async def _look(self) -> None:
         while True:
             try:
-                self._load = await self._view.look(scope_events=self._limits.scope_events)
+                self._load = await self._view.look(scope_events=self._limits.of_low().scope_events)
             except LedgerUnavailable as error:
                 log.warning("load_unknown", error=error.reason)
             self._lanes = Counter(self._load.lanes)

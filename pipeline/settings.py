@@ -160,6 +160,10 @@ class Settings(BaseSettings):
     """Worker processes of the local stack. One worker uses one core and about 300 MB."""
     worker_concurrency: Annotated[int, Field(ge=1, le=500)] = 100
     """Maximum number of stages that one worker runs at the same time."""
+    low_share: Annotated[float, Field(gt=0, le=1)] = 0.25
+    """Largest share of these stages that a worker gives to events of low priority, such as an
+    import. The rest is always left for other events. Raise it if an import may slow them down.
+    """
 
     # ── Servers ──
     database_url: SecretStr | None = None
@@ -460,6 +464,11 @@ class Settings(BaseSettings):
         if value is not None:
             calibration.parse(value)
         return value
+
+    @property
+    def low_places(self) -> int:
+        """Maximum number of stages of low priority of one worker, at least one."""
+        return max(1, int(self.worker_concurrency * self.low_share))
 
     @property
     def buckets(self) -> int:

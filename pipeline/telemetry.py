@@ -28,6 +28,9 @@ from pipeline.domain.modes import Mode
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 events_accepted = Counter("memlane_events_accepted", "Events durably accepted.")
+low_events_accepted = Counter(
+    "memlane_low_events_accepted", "Events of low priority among the accepted ones."
+)
 adds_refused = Counter(
     "memlane_adds_refused", "Adds refused because of load, by limit: server or caller.", ["limit"]
 )

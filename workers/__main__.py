@@ -39,8 +39,8 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=SecurityWarning)
     # Celery writes its own line about a shutdown there; ours is `worker_stopping`.
     vars(sys)["__stdout__"] = None
-    app = make_app(configured)
     runtime = Runtime(configured, arguments.name)
+    app = make_app(configured, runtime.low_fits)
     publisher = CeleryDispatcher(app)
     dispatcher = BackgroundDispatcher(publisher)
     register(app, runtime, dispatcher)

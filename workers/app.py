@@ -5,6 +5,9 @@ Source of the figures: measurements with celery 5.7.0, kombu 5.7.0 and Redis 7.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from celery import Celery
 from kombu.entity import Queue
 
@@ -12,13 +15,16 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import StageName
 from pipeline.settings import Settings
 from workers import kombu_transport
-from workers.queues import QUEUES
+from workers.queues import QUEUES, TakeOrder
 
 kombu_transport.set_up()
 
 
-def make_app(settings: Settings) -> Celery:
-    """Build the Celery app. Errors: InvalidInput if MEMLANE_BROKER_URL is not set."""
+def make_app(settings: Settings, low_fits: Callable[[], bool] = lambda: True) -> Celery:
+    """Build the Celery app. `low_fits`: see TakeOrder.
+
+    Errors: InvalidInput if MEMLANE_BROKER_URL is not set.
+    """
     if settings.broker_url is None:
         raise InvalidInput(
             "MEMLANE_BROKER_URL is not set. The local stack sets it for its own processes;"
@@ -48,8 +54,8 @@ def make_app(settings: Settings) -> Celery:
             "socket_keepalive": True,
             "socket_timeout": 15,
             "socket_connect_timeout": 3,
-            # After a hint is taken, its queue moves to the end: see workers.queues.
-            "queue_order_strategy": "round_robin",
+            # See workers.queues.
+            "queue_order_strategy": partial(TakeOrder, low_fits),
             # No priorities: by default, each queue is four keys in every BRPOP.
             "priority_steps": [0],
         },

@@ -119,8 +119,8 @@ class BackgroundDispatcher:
             telemetry.kicks_failed.inc()
 
     def kick_among(self, wake: Wake, busy_lanes: int) -> None:
-        """Publish a hint into the queue for projects with this number of busy lanes."""
-        self.kick(wake, queue_of(busy_lanes))
+        """Publish a hint into the queue of its class for this number of busy lanes."""
+        self.kick(wake, queue_of(busy_lanes, low=wake.low))
 
     def close(self, *, timeout_s: float = 2.0) -> None:
         """Publish the waiting hints for at most `timeout_s` seconds, then stop.
@@ -154,7 +154,7 @@ class QuietHints:
 
     def kick(self, wake: Wake, project_id: ProjectId) -> None:
         """Publish the hint; see ports.Dispatcher."""
-        self._publisher.kick(wake, QUEUES[0])
+        self._publisher.kick(wake, queue_of(0, low=wake.low))
 
 
 def background_dispatcher(settings: Settings) -> BackgroundDispatcher:

@@ -1,4 +1,4 @@
-"""kombu's connection and Redis channel, with two changes: reconnection time and client reuse.
+"""kombu's connection and Redis channel, with changes: reconnection, client reuse and low priority.
 
 Source: kombu 5.7.0, connection.py and transport/redis.py.
 """
@@ -13,6 +13,9 @@ from kombu.transport import redis as kombu_redis
 
 # Seconds between attempts to reach a broker that is down: first pause, increment and maximum.
 LOOKS = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
+
+# Seconds until a worker looks again if it has a place for a stage of low priority.
+RECHECK_S = 0.1
 
 
 class Connection(connection.Connection):
@@ -40,6 +43,12 @@ class Channel(kombu_redis.Channel):
     """
 
     _client_of_pool: Any = None
+
+    def _brpop_start(self, timeout: float | None = None) -> None:
+        """Wait for a hint; shortly, if the queues of low priority are left out for the moment."""
+        if timeout is None and getattr(self._queue_cycle, "restricted", False):
+            timeout = RECHECK_S
+        super()._brpop_start(timeout)  # type: ignore[no-untyped-call]
 
     def _create_client(self, asynchronous: bool = False) -> Any:
         if asynchronous:

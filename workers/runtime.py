@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -178,6 +179,9 @@ class Runtime:
         self._runs: set[asyncio.Task[None]] = set()
         # Suspects in quarantine: they do not count towards `worker_concurrency`.
         self._aside: set[asyncio.Task[Any]] = set()
+        # Maximum number of stages of low priority, and the numbers of those taken and done.
+        self._low_places = settings.low_places
+        self._low_taken = self._low_done = 0
         # One less, because `begin` starts a stage before it waits for a free place.
         self._room = threading.Semaphore(settings.worker_concurrency - 1)
         projectors = (self._services.projector, self._services.turn_projector)
@@ -224,11 +228,22 @@ class Runtime:
         next hint, if any.
         """
         self.taken += 1
+        self._low_taken += wake.low
         self._loop.call_soon(self._begin, wake, then)
         self._room.acquire()
 
+    def low_fits(self) -> bool:
+        """True if another stage of low priority may start."""
+        return self._low_taken - self._low_done < self._low_places
+
     def _begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
-        self._watch(asyncio.create_task(self._stage(wake, then), name=str(wake.lane_id)))
+        stage = asyncio.create_task(self._stage(wake, then), name=str(wake.lane_id))
+        if wake.low:
+            stage.add_done_callback(self._low_over)
+        self._watch(stage)
+
+    def _low_over(self, _: asyncio.Task[None]) -> None:
+        self._low_done += 1
 
     def _watch(self, stage: asyncio.Task[None]) -> None:
         self._stages.add(stage)  # the loop keeps only a weak reference
@@ -242,7 +257,19 @@ class Runtime:
         while following is not None and following.at_once:
             following = await self._run(following)
         if following is not None:
-            then(following)
+            then(await self._with_priority(following))
+
+    async def _with_priority(self, wake: Wake) -> Wake:
+        """The hint with the lane's present priority: an add may have raised it during the stage.
+
+        An add after this finds the lane queued, and publishes a hint of its own.
+        """
+        if not wake.low:
+            return wake
+        try:
+            return replace(wake, low=await self._services.ledger.lanes.is_low(wake.lane_id))
+        except LedgerUnavailable:  # the sweeper reads the priority again
+            return wake
 
     async def _run(self, wake: Wake) -> Wake | None:
         return await run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)

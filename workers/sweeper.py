@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from uuid import UUID
 
 import structlog
 import uvloop
@@ -24,6 +23,7 @@ from pipeline import bootstrap, settings, telemetry
 from pipeline.curator.store import RunLimits
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import FailureCode
+from pipeline.domain.lanes import LaneClass
 from pipeline.events.retention import Retention
 from pipeline.lanes.due import Swept
 from pipeline.lanes.load import LoadView
@@ -34,7 +34,7 @@ from workers import sweeper_jobs
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher, QuietHints
 from workers.probes import probes_of
-from workers.queues import queue_of
+from workers.queues import is_low, queue_of
 
 log = structlog.get_logger()
 
@@ -48,6 +48,8 @@ RUNS_OF_A_PROJECT = 20
 SUMMARIES_A_TICK, SUMMARY_S = 100, 300.0
 # In a queue with at least DEEP hints, a hint counts as lost only after PATIENCE_S.
 DEEP, PATIENCE_S = 100, 60.0
+# Hints of low priority wait behind all others: these values hold for their queues.
+LOW_DEEP, LOW_PATIENCE_S = 10, 600.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
 # Time limit of each part of a tick: longer than those of a statement and of the broker.
 PART_S = 20.0
@@ -168,14 +170,23 @@ class Sweeper:
             self._back_at, self._doubt = await self._now(), False
         if self._back_at:
             doubted = await self._lanes.doubt_hints(
-                sent_before=self._back_at, patience_s=PATIENCE_S, limit=LANES_A_TICK
+                sent_before=self._back_at, patience_s=LOW_PATIENCE_S, limit=LANES_A_TICK
             )
             if doubted < LANES_A_TICK:
                 self._back_at = None
-        deep = {queue for queue, hints in backlogs.items() if hints >= DEEP}
+        deep = {
+            queue
+            for queue, hints in backlogs.items()
+            if hints >= (LOW_DEEP if is_low(queue) else DEEP)
+        }
         busy = await self._load.lanes()
-        patient = [project_id for project_id, lanes in busy.items() if queue_of(lanes) in deep]
-        swept = await self._lanes.sweep(limit=LANES_A_TICK, patient=patient, patience_s=PATIENCE_S)
+        patient = [key for key, lanes in busy.items() if queue_of(lanes, low=key[1]) in deep]
+        swept = await self._lanes.sweep(
+            limit=LANES_A_TICK,
+            patient=patient,
+            patience_s=PATIENCE_S,
+            low_patience_s=LOW_PATIENCE_S,
+        )
         if swept:
             await asyncio.to_thread(self._publish, swept, busy)
 
@@ -186,16 +197,17 @@ class Sweeper:
             busy = await self._load.lanes()
             await asyncio.to_thread(self._publish_summaries, due, busy)
 
-    def _publish_summaries(self, due: Sequence[DueSummary], busy: Mapping[UUID, int]) -> None:
+    def _publish_summaries(self, due: Sequence[DueSummary], busy: Mapping[LaneClass, int]) -> None:
         for summary in due:
-            queue = queue_of(busy.get(summary.project_id, 0))
+            queue = queue_of(busy.get((summary.project_id, False), 0))
             if not self._dispatcher.publish_summary(summary.lane_id, queue):
                 return
 
-    def _publish(self, swept: Sequence[Swept], busy: Mapping[UUID, int]) -> None:
+    def _publish(self, swept: Sequence[Swept], busy: Mapping[LaneClass, int]) -> None:
         """Publish a hint for each lane; stop if the broker does not accept one."""
         for lane in swept:
-            wake, queue = lane.wake, queue_of(busy.get(lane.project_id, 0))
+            wake = lane.wake
+            queue = queue_of(busy.get((lane.project_id, wake.low), 0), low=wake.low)
             telemetry.swept.labels(lane.was).inc()
             log.info("lane_swept", lane_id=str(wake.lane_id), was=lane.was, stage=wake.stage)
             if not self._dispatcher.publish(wake, queue):

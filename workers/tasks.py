@@ -3,8 +3,9 @@
 Two more tasks, without a next hint, continue a run of the curator and make a summary.
 
 Retrieve and apply take a few milliseconds, so they run in the task of the stage before them; each
-is still claimed and committed on its own. The next hint goes into the queue of this hint. That
-queue is chosen when the lane wakes up.
+is still claimed and committed on its own. The next hint goes into the queue of this hint, or into
+that of the other priority if the lane's priority has changed. The queue is chosen when the lane
+wakes up.
 
 A message may come from another release. If it cannot be read, it is dropped with a log line, and
 the sweeper publishes a new hint from the ledger.
@@ -13,6 +14,7 @@ the sweeper publishes a new hint from the ledger.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +26,7 @@ from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Wake
 from workers.app import CURATE, SUMMARIZE, task_name
 from workers.dispatch import BackgroundDispatcher
+from workers.queues import is_low, of_priority
 from workers.runtime import Runtime
 
 log = structlog.get_logger()
@@ -55,7 +58,11 @@ def _task(
             log.warning("hint_dropped", task=task_name(stage))
             return
         queue = task.request.delivery_info["routing_key"]
-        runtime.begin(wake, lambda following: dispatcher.kick(following, queue))
+
+        def then(following: Wake) -> None:
+            dispatcher.kick(following, of_priority(queue, low=following.low))
+
+        runtime.begin(replace(wake, low=is_low(queue)), then)
 
     return run
 

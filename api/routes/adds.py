@@ -15,6 +15,7 @@ from api.http import unknown_fields
 from api.http.strict_json import StrictJson
 from api.schemas import AddRequest
 from api.views import events as event_views
+from pipeline.domain.events import Priority
 from pipeline.domain.messages import Message, Omission
 from pipeline.ingest import accept
 from pipeline.tenants.projects import Project
@@ -124,7 +125,7 @@ async def _accept(
 ) -> UUID:
     """Accept the add, unless there is too much to do. Returns the id of its event."""
     scope = request.scope(project)
-    api.gate.admit(scope)
+    api.gate.admit(scope, low=request.priority is Priority.LOW)
     return await accept.accept(
         scope,
         remarks.on(request.turns()),

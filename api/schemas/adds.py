@@ -14,7 +14,7 @@ from api.schemas.limits import (
     Metadata,
 )
 from api.schemas.messages import MessageIn, as_list
-from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.events import AddOptions, Instructions, Priority
 from pipeline.domain.filters import ANY, ENTITY_IDS
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
@@ -77,6 +77,13 @@ class AddRequest(Request):
     enable_graph: bool | None = Field(
         default=None,
         description="False: no entities and relations. Default: the project's setting.",
+    )
+    priority: Priority = Field(
+        default=Priority.NORMAL,
+        description=(
+            "low: back-fill, which runs behind adds of normal priority, and is refused at half of "
+            "the limits of waiting events."
+        ),
     )
     async_mode: bool = True
     output_format: str | None = None
@@ -142,6 +149,7 @@ class AddRequest(Request):
             procedural=self.memory_type is not None,
             mode=self.mode,
             graph=self.enable_graph,
+            priority=self.priority,
             instructions=Instructions(
                 self.custom_instructions,
                 self.includes,

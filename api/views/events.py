@@ -9,7 +9,7 @@ from uuid import UUID
 
 from api.views.memories import scope_ids
 from api.views.usage import usage
-from pipeline.domain.events import Status
+from pipeline.domain.events import Priority, Status
 from pipeline.events.store import (
     EventEnd,
     EventView,
@@ -30,6 +30,7 @@ def event(row: EventView) -> dict[str, Any]:
         "status": status,
         "results": [receipt_line(line) for line in row.receipt],
         "note": row.note,
+        "priority": row.options.get("priority") or Priority.NORMAL,
         "mode": row.mode,
         "mode_reason": row.mode_reason,
         "omitted": row.omitted,

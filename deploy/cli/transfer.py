@@ -204,7 +204,7 @@ class ImportRun:
 
 @dataclass(slots=True)
 class ChatRun:
-    """Adds turns in order, with few open events, so that live turns do not wait behind them."""
+    """Adds turns in order and with low priority, so that live turns do not wait behind them."""
 
     api: ApiConnection
     user: str | None
@@ -238,6 +238,7 @@ class ChatRun:
             print(f"FAILED {failure}", file=sys.stderr)
 
     def _add(self, turn: ConversationTurn) -> None:
+        """Add a turn, and wait for the oldest event if MOST_OPEN_TURNS are open."""
         answer = self.api.submit(
             "/v3/memories/add/",
             key=turn.key,
@@ -245,6 +246,7 @@ class ChatRun:
             user_id=self.user,
             timestamp=turn.said_at.isoformat() if turn.said_at else None,
             metadata={"conversation": turn.conversation},
+            priority="low",
         )
         self._open.append(answer["event_id"])
         if len(self._open) >= MOST_OPEN_TURNS:

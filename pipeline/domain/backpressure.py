@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from pipeline.domain.errors import Overloaded
+from pipeline.domain.lanes import LaneClass
 from pipeline.domain.scope import Scope
 
 SOONEST_S, LATEST_S = 1, 120
+# Adds of low priority may use half of the limits of their scope and project: the other half is
+# always left for adds of normal priority.
+LOW_HALF = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +29,20 @@ class Limits:
     project_events: int
     lag_s: float
 
+    def of_low(self) -> Limits:
+        """The limits of adds of low priority."""
+        scope_events = max(1, self.scope_events // LOW_HALF)
+        return Limits(scope_events, max(1, self.project_events // LOW_HALF), self.lag_s)
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """Snapshot of the backlog, about a second old.
 
-    `projects`: waiting events of each project. `deep`: depth of each lane over the scope limit.
-    `lanes`: lanes of each project that are not idle, replays included.
-    `ready`: events that can run now; those parked by an outage are not counted.
+    `projects`: waiting events of each project. `deep`: depth of each lane over the scope limit of
+    adds of low priority. `lanes`: lanes of each class that are not idle, replays included.
+    `ready`: events that can run now; those parked by an outage, and those of low priority, are not
+    counted.
     `backlogged`: there was ready work during the whole window in which `drained_per_s` was
     measured, so the rate is the workers' capacity and not just the demand.
     `oldest_s`: age of the oldest ready event, for the case that nothing drains.
@@ -40,7 +50,7 @@ class Load:
 
     projects: Mapping[UUID, int] = field(default_factory=dict)
     deep: Mapping[UUID, int] = field(default_factory=dict)
-    lanes: Mapping[UUID, int] = field(default_factory=dict)
+    lanes: Mapping[LaneClass, int] = field(default_factory=dict)
     ready: int = 0
     drained_per_s: float = 0.0
     backlogged: bool = False
@@ -63,11 +73,13 @@ class Load:
         return self.ready / self.drained_per_s if self.drained_per_s else self.oldest_s
 
 
-def admit(scope: Scope, load: Load, limits: Limits) -> None:
+def admit(scope: Scope, load: Load, limits: Limits, *, low: bool = False) -> None:
     """Refuse an add that exceeds the limit of its scope, its project or the server.
 
-    Errors: Overloaded, with the limit that was exceeded and the time to retry after.
+    `low`: the add has low priority. Errors: Overloaded, with the limit that was exceeded and the
+    time to retry after.
     """
+    limits = limits.of_low() if low else limits
     depth = load.deep.get(scope.lane_id, 0)
     if depth >= limits.scope_events:
         per_lane = load.drained_per_s / max(load.busy_lanes, 1)

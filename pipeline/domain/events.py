@@ -107,6 +107,15 @@ class Instructions:
         return replace(self, **missing)
 
 
+class Priority(StrEnum):
+    """Class in which an event waits for a worker."""
+
+    NORMAL = "normal"
+    """Events that a person or an agent waits for."""
+    LOW = "low"
+    """Back-fill, such as an import: it runs behind the events of normal priority."""
+
+
 class EventType(StrEnum):
     """Operation that an event carries out."""
 
@@ -158,7 +167,7 @@ class AddOptions:
 
     `procedural`: store one summary of the messages, which are an agent's work. `mode`: None for the
     mode of the project. `graph`: None for the setting of the project. `records`: the lines of an
-    import as a JSON array, until their rows are stored.
+    import as a JSON array, until their rows are stored. `priority`: see docs/howto/priority.md.
     """
 
     infer: bool = True
@@ -172,6 +181,7 @@ class AddOptions:
     dry_run: DryRun | None = None
     graph: bool | None = None
     records: str | None = None
+    priority: Priority = Priority.NORMAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,19 @@ class Wake:
     """Content of a hint: run this stage of this lane, if the fence is still the same.
 
     `at_once`: the worker runs the stage without a message in between, because a caller waits for
-    the event, or because the stage costs less CPU than a message.
+    the event, or because the stage costs less CPU than a message. `low`: all events that wait in
+    the lane have low priority.
     """
 
     lane_id: UUID
     fence: int
     stage: StageName
     at_once: bool = field(default=False, compare=False)
+    low: bool = field(default=False, compare=False)
 
 
+# A project, and whether all events that wait in the lane have low priority.
+LaneClass = tuple[UUID, bool]
 # A lane's id, its fence and the id of the worker that owns it.
 Hold = tuple[UUID, int, UUID]
 
@@ -39,7 +43,8 @@ class Activation:
 
     `attempts`: number of times this stage was started and did not end, including this one if
     `counted` is true. A lane that is claimed without being counted is a suspect: its worker
-    crashed during the earlier attempts.
+    crashed during the earlier attempts. `low`: at the claim, all events that waited in the lane had
+    low priority.
     """
 
     lane_id: UUID
@@ -52,6 +57,7 @@ class Activation:
     waits: int
     accepted_seq: int
     batch_id: UUID | None
+    low: bool = False
 
     @property
     def hold(self) -> Hold:

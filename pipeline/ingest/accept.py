@@ -12,7 +12,7 @@ from pipeline.domain.errors import (
     Conflict,
     ProjectGone,
 )
-from pipeline.domain.events import AddOptions, DryRun
+from pipeline.domain.events import AddOptions, DryRun, Priority
 from pipeline.domain.messages import Message
 from pipeline.domain.scope import Scope
 from pipeline.ingest.ports import IngestStores
@@ -62,6 +62,7 @@ async def accept(
     if not accepted.same:
         raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
     telemetry.events_accepted.inc(int(accepted.fresh))
+    telemetry.low_events_accepted.inc(int(accepted.fresh and options.priority is Priority.LOW))
     tracing.current().set({"memlane.event.id": str(accepted.event_id)})
     if accepted.wake is not None:
         dispatcher.kick(accepted.wake, scope.project_id)

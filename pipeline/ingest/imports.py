@@ -11,7 +11,7 @@ import orjson
 from pydantic import ValidationError
 
 from pipeline.domain.errors import Conflict, InvalidInput
-from pipeline.domain.events import AddOptions, EventType
+from pipeline.domain.events import AddOptions, EventType, Priority
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ingest.accept import accept
@@ -97,7 +97,7 @@ async def accept_import(
     accepted = []
     for scope, lines in scopes.items():
         text = orjson.dumps([line.model_dump(mode="json") for line in lines]).decode()
-        options = AddOptions(infer=False, records=text)
+        options = AddOptions(infer=False, records=text, priority=Priority.LOW)
         event_id = await accept(
             scope, (), options, said_at=None, ledger=ledger, dispatcher=dispatcher
         )

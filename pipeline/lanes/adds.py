@@ -59,7 +59,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Result of an add: its event, and the hint to publish if its lane was idle.
+    """Result of an add: its event, and the hint to publish, if its lane needs one.
 
     `fresh` is False if its key was already used, for `event_id`; `same` is False if that add had
     another body; `known` is False if the project is deleted, `deleting` True if its deletion has
@@ -86,7 +86,8 @@ class Adds:
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
         """Store the adds durably in one commit, each at the end of its scope's lane.
 
-        A lane that is not idle needs no hint: its worker continues with the queue. Errors: Conflict
+        A lane that is not idle needs no hint: its worker continues with the queue, unless the
+        lane had only events of low priority and gets one of normal priority. Errors: Conflict
         for an add to a private run that has ended; IntegrityError if it is one of several.
         """
         first = _cut_first(adds)
@@ -178,7 +179,7 @@ def _cut_first(adds: Sequence[Add]) -> set[int]:
 def _accepted(add: Add, row: Any | None, *, cut: bool) -> Accepted:
     if row is None:
         return Accepted(add.event_id, fresh=False, known=False)
-    wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+    wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT, low=row.low) if row.woken else None
     cut = cut or not row.fresh
     return Accepted(row.event_id, wake, row.fresh, row.same, cut=cut, deleting=row.deleting)
 

@@ -5,15 +5,14 @@ RUNNING | WAITING ──sweep──► QUEUED      a lane that is QUEUED already
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import FailureCode, StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import LaneClass, Wake
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.leases import BEATS
 from pipeline.lanes.sql import statement
@@ -59,21 +58,29 @@ class DueLanes:
             return (await connection.execute(statement("resume_waiting"), values)).rowcount
 
     async def sweep(
-        self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0
+        self,
+        *,
+        limit: int,
+        patient: Collection[LaneClass] = (),
+        patience_s: float = 0.0,
+        low_patience_s: float = 0.0,
     ) -> list[Swept]:
         """Queue the lanes that are due. Safe to run in any number of processes at once.
 
         A worker's lanes are due when their leases have ended, or earlier if the worker is dead (see
         `session_name`; not through a connection pooler, which has sessions of its own). QUEUED
-        lanes of `patient` projects are queued again only when `patience_s` overdue.
+        lanes of `patient` classes are queued again only when `patience_s` overdue, or
+        `low_patience_s` if their events have low priority.
         """
         async with self._engine.connect() as connection:
             rows = await connection.execute(
                 statement("sweep"),
                 {
                     "limit": limit,
-                    "patient": list(patient),
+                    "patient": [project_id for project_id, low in patient if not low],
+                    "patient_low": [project_id for project_id, low in patient if low],
                     "patience": timedelta(seconds=patience_s),
+                    "low_patience": timedelta(seconds=low_patience_s),
                     "grace": self._grace,
                     "lease": self._lease,
                     # A lease whose heartbeat is on time has more time left than this.
@@ -83,6 +90,6 @@ class DueLanes:
                 },
             )
             return [
-                Swept(Wake(r.lane_id, r.fence, StageName(r.stage)), r.project_id, r.was)
+                Swept(Wake(r.lane_id, r.fence, StageName(r.stage), low=r.low), r.project_id, r.was)
                 for r in rows
             ]

@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
-from pipeline.domain.events import AddOptions
+from pipeline.domain.events import AddOptions, Priority
 from pipeline.domain.messages import Message
 from pipeline.domain.scope import Scope
 from pipeline.lanes.batches import OPTIONS, omission_rows
@@ -29,7 +29,10 @@ def digest(
     chosen = OPTIONS.dump_python(options, mode="json")
     if options.dry_run is not None:
         chosen["dry_run"] |= {"id": None}
-    if chosen["graph"] is None:  # digests of earlier releases stay valid
+    # Digests of earlier releases stay valid.
+    if chosen["graph"] is None:
         del chosen["graph"]
+    if chosen["priority"] == Priority.NORMAL:
+        del chosen["priority"]
     content = [str(scope.lane_id), spoken, chosen, str(said_at)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()

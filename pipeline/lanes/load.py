@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from uuid import UUID
 
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.balance import WAITING_SINCE
 from pipeline.domain.backpressure import Load
+from pipeline.domain.lanes import LaneClass
 from pipeline.ledger.tables import events, lanes, shadows
 
 # Long enough to average over batches, short enough to follow a change.
@@ -21,6 +21,8 @@ BUSY = lanes.c.due_at.is_not(None)
 # The lanes of a replay count as its project's.
 OWNED = lanes.outerjoin(shadows, shadows.c.id == lanes.c.project_id)
 OWNER = func.coalesce(shadows.c.project_id, lanes.c.project_id)
+# True if all events that wait in the lane have low priority.
+LOW = func.coalesce(lanes.c.normal_seq <= lanes.c.settled_seq, False)
 
 
 class LoadView:
@@ -29,20 +31,20 @@ class LoadView:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def lanes(self) -> Mapping[UUID, int]:
-        """Return the number of busy lanes of each project, those of its replays included.
+    async def lanes(self) -> Mapping[LaneClass, int]:
+        """Return the number of busy lanes of each class, those of the project's replays included.
 
         A replay has the number of its project.
         """
-        busy = func.sum(func.count()).over(partition_by=OWNER)
+        busy = func.sum(func.count()).over(partition_by=[OWNER, LOW])
         query = (
-            select(lanes.c.project_id, busy)
+            select(lanes.c.project_id, LOW, busy)
             .select_from(OWNED)
             .where(BUSY)
-            .group_by(lanes.c.project_id, OWNER)
+            .group_by(lanes.c.project_id, OWNER, LOW)
         )
         async with self._engine.connect() as connection:
-            return {row[0]: int(row[1]) for row in await connection.execute(query)}
+            return {(row[0], row[1]): int(row[2]) for row in await connection.execute(query)}
 
     async def look(self, *, scope_events: int) -> Load:
         """Return the present load; `deep` holds the lanes with at least `scope_events` events."""
@@ -51,11 +53,14 @@ class LoadView:
         in_shadow = exists().where(shadows.c.id == lanes.c.project_id)
         busy = and_(BUSY, ~in_shadow)
         waiting = func.sum(depth)
-        ready = func.coalesce(waiting.filter(lanes.c.state != "WAITING"), 0)
+        # Events of low priority wait as long as there are others: they refuse no add.
+        ready = func.coalesce(waiting.filter(lanes.c.state != "WAITING", ~LOW), 0)
         by_project = (
             select(lanes.c.project_id, waiting, ready).where(busy).group_by(lanes.c.project_id)
         )
-        working = select(OWNER, func.count()).select_from(OWNED).where(BUSY).group_by(OWNER)
+        working = (
+            select(OWNER, LOW, func.count()).select_from(OWNED).where(BUSY).group_by(OWNER, LOW)
+        )
         deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
         since = func.now() - timedelta(seconds=MEASURED_OVER_S)
         ended = select(func.count()).where(
@@ -68,7 +73,7 @@ class LoadView:
             events.c.status == "PENDING",
             since >= WAITING_SINCE,
         )
-        overdue = select(exists().where(busy, lanes.c.state != "WAITING", waits))
+        overdue = select(exists().where(busy, lanes.c.state != "WAITING", ~LOW, waits))
         # The head of each lane: one row of its index.
         oldest = (
             select(func.extract("epoch", func.now() - func.min(WAITING_SINCE)))
@@ -76,6 +81,7 @@ class LoadView:
             .where(
                 busy,
                 lanes.c.state != "WAITING",
+                ~LOW,
                 events.c.seq == lanes.c.settled_seq + 1,
                 events.c.completed_at.is_(None),
             )
@@ -88,7 +94,7 @@ class LoadView:
             return Load(
                 projects={row[0]: int(row[1]) for row in projects},
                 deep={row[0]: row[1] for row in await connection.execute(deep)},
-                lanes={row[0]: row[1] for row in await connection.execute(working)},
+                lanes={(row[0], row[1]): row[2] for row in await connection.execute(working)},
                 ready=sum(int(row[2]) for row in projects),
                 drained_per_s=drained / MEASURED_OVER_S,
                 backlogged=backlogged,

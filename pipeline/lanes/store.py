@@ -133,6 +133,7 @@ class Lanes:
             waits=row.waits,
             accepted_seq=row.accepted_seq,
             batch_id=row.batch_id or (new_batch_id if row.events else None),
+            low=row.low,
         )
         return activation, batch_of(activation, row)
 
@@ -153,7 +154,7 @@ class Lanes:
         """
         run = _run_values(output, usage, ms)
         await self._finish(activation, next_stage, run, effects, keeps=next_stage is None)
-        return Wake(activation.lane_id, activation.fence, next_stage) if next_stage else None
+        return _hint(activation, next_stage) if next_stage else None
 
     async def finish_and_keep(
         self,
@@ -237,7 +238,7 @@ class Lanes:
             summary_messages=ending.summary_after.messages if ending.summary_after else None,
             summary_tokens=ending.summary_after.tokens if ending.summary_after else None,
         )
-        return _next_hint(activation, row.state), list(row.ages_s or ())
+        return _next_hint(activation, row), list(row.ages_s or ())
 
     async def rest(self, activation: Activation) -> Wake | None:
         """Free a lane whose events were all cancelled. Returns the hint if more is queued."""
@@ -248,7 +249,7 @@ class Lanes:
             full_width=self._batch_events,
             grace=self.grace,
         )
-        return _next_hint(activation, row.state)
+        return _next_hint(activation, row)
 
     async def split(self, activation: Activation, batch: Batch) -> Wake:
         """Return the batch to its queue, to be retried with half the width."""
@@ -276,7 +277,7 @@ class Lanes:
             attempts=attempts,
             grace=self.grace,
         )
-        return Wake(activation.lane_id, activation.fence, StageName.EXTRACT)
+        return _hint(activation, StageName.EXTRACT)
 
     async def wait(
         self, activation: Activation, code: FailureCode, *, delay_s: float, cause: str | None = None
@@ -309,7 +310,7 @@ class Lanes:
             grace=self.grace,
             code=GATHERING,
         )
-        return _next_hint(activation, row.state)
+        return _next_hint(activation, row)
 
     async def keep_first(self, activation: Activation, batch: Batch, number: int) -> Batch:
         """Return all but the first events of a batch to the queue. Errors: LaneLost."""
@@ -331,7 +332,7 @@ class Lanes:
             code=OUTDATED,
             grace=self.grace,
         )
-        return Wake(activation.lane_id, activation.fence, StageName.RETRIEVE)
+        return _hint(activation, StageName.RETRIEVE)
 
     async def charge(self, activation: Activation) -> Activation:
         """Count an attempt of a suspect, which is processed alone from here on."""
@@ -353,7 +354,12 @@ class Lanes:
         if row is None:
             await self.absolve(activation)
             return None
-        return Wake(activation.lane_id, row.fence, StageName(row.stage))
+        return Wake(activation.lane_id, row.fence, StageName(row.stage), low=activation.low)
+
+    async def is_low(self, lane_id: UUID) -> bool:
+        """True if all events that wait in the lane have low priority."""
+        row = await self._one(statement("is_low"), lane_id=lane_id)
+        return row is not None and bool(row.low)
 
     async def absolve(self, activation: Activation) -> None:
         """Take back the counted attempt of an activation that lost its lane: it was no crash."""
@@ -395,7 +401,12 @@ def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:
     }
 
 
-def _next_hint(activation: Activation, state: str) -> Wake | None:
+def _hint(activation: Activation, stage: StageName) -> Wake:
+    """The hint for the lane's next stage."""
+    return Wake(activation.lane_id, activation.fence, stage, low=activation.low)
+
+
+def _next_hint(activation: Activation, row: Any) -> Wake | None:
     """Return the hint for the events queued behind a batch, if there are any."""
-    queued = state == "QUEUED"
-    return Wake(activation.lane_id, activation.fence, StageName.EXTRACT) if queued else None
+    hint = Wake(activation.lane_id, activation.fence, StageName.EXTRACT, low=row.low)
+    return hint if row.state == "QUEUED" else None

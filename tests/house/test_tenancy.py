@@ -81,6 +81,7 @@ ALL_TENANTS = {
     "OwnCollections.*": "the vector index as a whole; a collection's name follows from the project",
     "ScopeRows.*": "declares methods of MemoryVectors, which take the project's id",
     "Lanes.claim": "a worker's edge: the lane's row names the tenant",
+    "Lanes.is_low": "the worker that had the lane asks for its next hint",
     "DueLanes.doubt_hints": "the sweeper",
     "Adds.cut": "terms of adds that were accepted, by the id of the event",
     "Adds.locked": "group commit asks which lanes of its adds are locked",

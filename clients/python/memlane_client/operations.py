@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import httpx
 
@@ -42,6 +42,7 @@ class AddFields(Ids):
     metadata: NotRequired[Mapping[str, Any]]
     infer: NotRequired[bool]
     mode: NotRequired[str]
+    priority: NotRequired[Literal["normal", "low"]]
     timestamp: NotRequired[int | float | str]
     expiration_date: NotRequired[str]
     immutable: NotRequired[bool]

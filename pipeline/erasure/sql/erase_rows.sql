@@ -173,7 +173,7 @@ WITH theirs AS MATERIALIZED (
 ), emptied_lanes AS (
     UPDATE lanes SET
         user_id = NULL, agent_id = NULL, app_id = NULL, run_id = NULL, temporary = false,
-        accepted_seq = 0, settled_seq = 0, forgotten_seq = 0, state = 'IDLE', stage = 'extract', batch_id = NULL,
+        accepted_seq = 0, settled_seq = 0, forgotten_seq = 0, normal_seq = NULL, state = 'IDLE', stage = 'extract', batch_id = NULL,
         fence = fence + 1, epoch = epoch + 1, owner = NULL, due_at = NULL, attempts = 0,
         waits = 0, wait_code = NULL, wait_cause = NULL, width = NULL
     WHERE id = ANY (CAST(:lane_ids AS uuid[]))

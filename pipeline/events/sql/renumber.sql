@@ -3,6 +3,8 @@
 lane AS (
     UPDATE lanes SET
         accepted_seq = tail.seq,
+        -- A replay has normal priority.
+        normal_seq = CASE WHEN normal_seq IS NOT NULL THEN tail.seq END,
         state = CASE WHEN state = 'IDLE' OR state = 'WAITING' AND wait_code = 'GATHERING'
                      THEN 'QUEUED' ELSE state END,
         due_at = CASE WHEN state = 'WAITING' AND wait_code = 'GATHERING'

@@ -1,6 +1,7 @@
 -- Accept any number of adds in one statement: events with their sequence numbers and messages, all
 -- or nothing. `woken` is true for an add whose lane was idle: it needs a hint. So does the last add
--- of a lane whose events wait for further turns (GATHERING).
+-- of a lane whose events wait for further turns (GATHERING), and an add of normal priority in a
+-- queued lane that had only events of low priority: its hint waits in a queue of that class.
 -- Lock order: pipeline/ledger/locks.py.
 -- Of several adds with one idempotency key, in this group or in any process, only the first is
 -- accepted; the rows of the others return its event. ON CONFLICT DO UPDATE without a change makes a
@@ -38,11 +39,16 @@ WITH project AS MATERIALIZED (
     ON CONFLICT (project_id, key) DO UPDATE SET event_id = idempotency_keys.event_id
     RETURNING project_id, key, digest, event_id
 ), fresh AS (
-    SELECT * FROM adds WHERE key IS NULL OR event_id IN (SELECT event_id FROM kept)
+    SELECT adds.*, row_number() OVER (PARTITION BY lane_id ORDER BY place) AS number,
+           options ->> 'priority' IS NOT DISTINCT FROM 'low' AS low
+    FROM adds WHERE key IS NULL OR event_id IN (SELECT event_id FROM kept)
 ), lane AS (
-    INSERT INTO lanes (id, project_id, user_id, agent_id, app_id, run_id, accepted_seq, state, due_at)
-    SELECT lane_id, project_id, user_id, agent_id, app_id, run_id, count(*), 'QUEUED',
-           now() + CAST(:grace AS interval)
+    INSERT INTO lanes (
+        id, project_id, user_id, agent_id, app_id, run_id, accepted_seq, normal_seq, state, due_at
+    )
+    SELECT lane_id, project_id, user_id, agent_id, app_id, run_id, count(*),
+           CASE WHEN bool_or(low) THEN coalesce(max(number) FILTER (WHERE NOT low), 0) END,
+           'QUEUED', now() + CAST(:grace AS interval)
     FROM fresh
     GROUP BY lane_id, project_id, user_id, agent_id, app_id, run_id
     ORDER BY lane_id
@@ -52,16 +58,27 @@ WITH project AS MATERIALIZED (
         app_id = excluded.app_id, run_id = excluded.run_id,
         temporary = excluded.temporary,
         accepted_seq = lanes.accepted_seq + excluded.accepted_seq,
+        -- Without an add of low priority the column stays as it is in a lane that never had one.
+        normal_seq = CASE
+            WHEN excluded.normal_seq = 0 THEN coalesce(lanes.normal_seq, lanes.accepted_seq)
+            WHEN excluded.normal_seq IS NOT NULL THEN lanes.accepted_seq + excluded.normal_seq
+            WHEN lanes.normal_seq IS NOT NULL THEN lanes.accepted_seq + excluded.accepted_seq END,
         state = CASE WHEN lanes.state = 'IDLE' OR lanes.state = 'WAITING' AND lanes.wait_code = 'GATHERING'
                      THEN 'QUEUED' ELSE lanes.state END,
         due_at = CASE WHEN lanes.state = 'WAITING' AND lanes.wait_code = 'GATHERING'
                       THEN excluded.due_at ELSE coalesce(lanes.due_at, excluded.due_at) END
     RETURNING id, accepted_seq, settled_seq, fence,
-              state = 'QUEUED' AND wait_code IS NOT DISTINCT FROM 'GATHERING' AS gathers
+              state = 'QUEUED' AND wait_code IS NOT DISTINCT FROM 'GATHERING' AS gathers,
+              normal_seq, coalesce(normal_seq <= settled_seq, false) AS low,
+              -- The lane as it was before this statement.
+              state = 'QUEUED' AND CASE WHEN normal_seq > settled_seq THEN (
+                  SELECT coalesce(o.normal_seq <= o.settled_seq, false) FROM lanes o
+                  WHERE o.id = lanes.id
+              ) ELSE false END AS rises
 ), numbered AS (
-    SELECT a.*, l.fence, l.settled_seq, l.accepted_seq, l.gathers,
-           l.accepted_seq - count(*) OVER (PARTITION BY a.lane_id)
-               + row_number() OVER (PARTITION BY a.lane_id ORDER BY a.place) AS seq
+    SELECT a.*, l.fence, l.settled_seq, l.accepted_seq, l.gathers, l.rises, l.normal_seq,
+           l.low AS lane_is_low,
+           l.accepted_seq - count(*) OVER (PARTITION BY a.lane_id) + a.number AS seq
     FROM fresh a JOIN lane l ON l.id = a.lane_id
 ), event AS (
     INSERT INTO events (id, project_id, lane_id, seq, event_type, options, tokens, traceparent)
@@ -92,7 +109,9 @@ WITH project AS MATERIALIZED (
 SELECT a.place, coalesce(k.event_id, a.event_id) AS event_id,
        n.event_id IS NOT NULL AS fresh, a.deleting,
        k.digest IS NULL OR k.digest = a.digest AS same,
-       n.fence, n.seq = n.settled_seq + 1 OR (n.gathers AND n.seq = n.accepted_seq) AS woken
+       n.fence, n.lane_is_low AS low,
+       n.seq = n.settled_seq + 1 OR (n.gathers AND n.seq = n.accepted_seq)
+           OR (n.rises AND n.seq = n.normal_seq) AS woken
 FROM given a
 LEFT JOIN numbered n ON n.place = a.place
 LEFT JOIN kept k ON k.project_id = a.project_id AND k.key = a.key

@@ -79,7 +79,7 @@ WITH before AS (
 )
 SELECT
     h.fence, h.attempts, h.stage, h.attempts > b.attempts AS counted, b.project_id, b.user_id, b.agent_id, b.app_id, b.run_id, b.accepted_seq,
-    known.batch_id, b.waits,
+    known.batch_id, b.waits, coalesce(b.normal_seq <= b.settled_seq, false) AS low,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
     (SELECT jsonb_build_object('id', id, 'mode', mode, 'budget', budget, 'gather', gather,

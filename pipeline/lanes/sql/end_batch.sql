@@ -17,7 +17,7 @@ WITH held AS (
         width = nullif(least(width * 2, CAST(:full_width AS integer)), CAST(:full_width AS integer))
     WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
-    RETURNING state
+    RETURNING state, coalesce(normal_seq <= settled_seq, false) AS low
 ), ended AS (
     UPDATE events SET
         status = CAST(:status AS text),
@@ -67,7 +67,7 @@ WITH held AS (
                         OR s.tokens + excluded.tokens >= CAST(:summary_tokens AS bigint)
                       THEN coalesce(s.due_at, now()) ELSE s.due_at END
 )
-SELECT state,
+SELECT state, low,
        (SELECT array_agg(age_s) FROM ended) AS ages_s,
        (SELECT count(pg_notify('memlane_event_ended', id || ' ' || CAST(:status AS text)))
         FROM ended WHERE CAST(:notify AS boolean)) AS notified

@@ -14,4 +14,4 @@ UPDATE lanes SET
     width = nullif(least(width * 2, CAST(:full_width AS integer)), CAST(:full_width AS integer))
 FROM done
 WHERE {fence.sql}
-RETURNING state
+RETURNING state, coalesce(normal_seq <= lanes.settled_seq, false) AS low

@@ -11,10 +11,10 @@ WITH held AS (
         wait_code = CAST(:code AS text), wait_cause = NULL
     WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
-    RETURNING state
+    RETURNING state, coalesce(normal_seq <= settled_seq, false) AS low
 ), returned AS (
     UPDATE events SET status = 'PENDING', batch_id = NULL, started_at = NULL
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
 )
-SELECT state FROM held
+SELECT state, low FROM held

@@ -1,5 +1,5 @@
 -- Queue every lane that is due: its worker died or hangs (RUNNING), its wait is over (WAITING), or
--- its hint may be lost (QUEUED; `patience` spares lanes in a long queue).
+-- its hint may be lost (QUEUED; `patience` and `low_patience` spare lanes in a long queue).
 -- The fence is raised only for RUNNING lanes. A late hint stays valid, and a second one does no
 -- harm; raising the fence would make the hints of a backlog invalid faster than workers reach them.
 -- A dead worker has no session, so its lanes are taken before their leases end: a late heartbeat is
@@ -15,8 +15,12 @@ WITH present AS MATERIALIZED (
       AND stage = ANY (CAST(:stages AS text[]))
       AND due_at < now() + CAST(:late AS interval)
       AND CASE
-          WHEN due_at < now() THEN state <> 'QUEUED' OR project_id <> ALL (CAST(:patient AS uuid[]))
-                                   OR due_at < now() - CAST(:patience AS interval)
+          WHEN due_at < now() THEN state <> 'QUEUED'
+              OR CASE WHEN coalesce(normal_seq <= settled_seq, false)
+                 THEN project_id <> ALL (CAST(:patient_low AS uuid[]))
+                      OR due_at < now() - CAST(:low_patience AS interval)
+                 ELSE project_id <> ALL (CAST(:patient AS uuid[]))
+                      OR due_at < now() - CAST(:patience AS interval) END
           ELSE CAST(:sessions AS boolean) AND state = 'RUNNING' AND owner::text NOT IN (SELECT owner FROM present)
                AND pg_postmaster_start_time() < now() - CAST(:lease AS interval)
           END
@@ -30,4 +34,5 @@ UPDATE lanes SET
     owner = NULL,
     due_at = now() + CAST(:grace AS interval)
 FROM due WHERE lanes.id = due.id
-RETURNING lanes.id AS lane_id, lanes.fence, lanes.stage, lanes.project_id, due.state AS was
+RETURNING lanes.id AS lane_id, lanes.fence, lanes.stage, lanes.project_id, due.state AS was,
+          coalesce(lanes.normal_seq <= lanes.settled_seq, false) AS low

@@ -33,6 +33,9 @@ lanes = Table(
     Column("temporary", Boolean, nullable=False, server_default="false"),
     Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
     Column("settled_seq", BigInteger, nullable=False, server_default="0"),
+    # Seq of the last event of normal priority; NULL: all events have it. If it is settled, the lane
+    # has only events of low priority to do.
+    Column("normal_seq", BigInteger),
     # Messages up to this seq are deleted: they are in no model's context and in no search.
     Column("forgotten_seq", BigInteger, nullable=False, server_default="0"),
     Column("state", Text, nullable=False),

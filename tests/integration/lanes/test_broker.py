@@ -20,7 +20,7 @@ from pipeline.settings import Settings
 from tests.support.engine import GRACE_S, RUN_LIMITS, Engine
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
-from workers.queues import MOST_LANES, QUEUES
+from workers.queues import LOW_QUEUES, MOST_LANES, NORMAL_QUEUES, QUEUES, TAKES
 from workers.sweeper import DEEP, LANES_A_TICK, Sweeper
 
 
@@ -34,6 +34,24 @@ async def broker(redis: Redis) -> AsyncIterator[RedisClient]:
 @pytest.fixture
 def dispatcher(redis: Redis, broker: RedisClient) -> CeleryDispatcher:
     return CeleryDispatcher(make_app(Settings(broker_url=SecretStr(redis.url))))
+
+
+def taken(redis: Redis, count: int, *, low_fits: bool = True) -> list[str]:
+    """The queues of the first hints that a worker takes, in order."""
+    app = make_app(Settings(broker_url=SecretStr(redis.url)), lambda: low_fits)
+    queues: list[str] = []
+
+    def take(_: Any, message: Any) -> None:
+        queues.append(message.delivery_info["routing_key"])
+        message.ack()
+
+    with app.connection_for_read() as connection:
+        consumer = app.amqp.TaskConsumer(connection.channel(), callbacks=[take])
+        consumer.qos(prefetch_count=1)
+        with consumer:
+            while len(queues) < count:
+                connection.drain_events(timeout=10)
+    return queues
 
 
 async def depths(broker: RedisClient) -> dict[str, int]:
@@ -62,6 +80,24 @@ def test_a_hint_stands_in_the_queue_it_is_given_to_and_in_no_other(
     assert dispatcher.backlog() == sum(range(len(QUEUES) + 1))
 
 
+def test_a_worker_takes_hints_of_low_priority_behind_all_others_and_one_of_ten(
+    dispatcher: CeleryDispatcher, redis: Redis
+) -> None:
+    for name in [LOW_QUEUES[0]] * 4 + [NORMAL_QUEUES[0]] * (TAKES + 3):
+        assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), name)
+    queues = [name in LOW_QUEUES for name in taken(redis, TAKES + 7)]
+    assert queues == [*[False] * (TAKES - 1), True, *[False] * 4, True, True, True]
+
+
+def test_a_worker_without_a_place_for_low_priority_takes_the_others(
+    dispatcher: CeleryDispatcher, broker: RedisClient, redis: Redis
+) -> None:
+    for name in [LOW_QUEUES[0], NORMAL_QUEUES[0], NORMAL_QUEUES[0]]:
+        assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), name)
+    assert taken(redis, 2, low_fits=False) == [NORMAL_QUEUES[0]] * 2
+    assert dispatcher.backlog() == 1
+
+
 async def test_a_broker_forgets_once_each_time_it_is_wiped(
     dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
@@ -83,9 +119,9 @@ async def test_a_wiped_broker_gets_every_hint_again_at_once(
     await broker.flushall()
     await sweeper.tick()
     await sweeper.tick()
-    assert await depths(broker) == {QUEUES[-1]: lanes}
+    assert await depths(broker) == {NORMAL_QUEUES[-1]: lanes}
     await sweeper.tick()
-    assert await depths(broker) == {QUEUES[-1]: lanes}  # each hint is published once
+    assert await depths(broker) == {NORMAL_QUEUES[-1]: lanes}  # each hint is published once
 
 
 async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(

@@ -213,7 +213,7 @@ async def test_a_lost_hint_is_sent_again_and_the_late_one_stays_valid(engine: En
 async def test_a_hint_behind_a_backlog_is_given_more_patience(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.pass_time(GRACE_S + 1)
-    due_lanes, patient = engine.ledger.due_lanes, [engine.project.id]
+    due_lanes, patient = engine.ledger.due_lanes, [(engine.project.id, False)]
     assert await due_lanes.sweep(limit=10, patient=patient, patience_s=60) == []
     await engine.pass_time(60)
     assert len(await due_lanes.sweep(limit=10, patient=patient, patience_s=60)) == 1
@@ -222,7 +222,8 @@ async def test_a_hint_behind_a_backlog_is_given_more_patience(engine: Engine) ->
 async def test_a_backlog_of_other_projects_does_not_delay_a_sweep(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.pass_time(GRACE_S + 1)
-    assert len(await engine.ledger.due_lanes.sweep(limit=10, patient=[uuid4()], patience_s=60)) == 1
+    patient = [(uuid4(), False)]
+    assert len(await engine.ledger.due_lanes.sweep(limit=10, patient=patient, patience_s=60)) == 1
 
 
 async def test_no_lease_is_renewed_for_another_worker(engine: Engine) -> None:

@@ -16,7 +16,7 @@ async def test_the_load_counts_what_waits_and_what_was_done(engine: Engine) -> N
     load = await view.look(scope_events=3)
     assert load.projects == {engine.project.id: 4}
     assert load.deep == {engine.scope("maya").lane_id: 3}
-    assert load.lanes == {engine.project.id: 2}
+    assert load.lanes == {(engine.project.id, False): 2}
     assert (load.ready, load.drained_per_s) == (4, 0)
     await engine.drain()
     load = await view.look(scope_events=3)

@@ -120,10 +120,10 @@ async def test_the_lanes_of_replays_count_as_their_projects(service: Service) ->
     first, second = await begun(service), await begun(service)
     project = engine.project.id
     load = await view.look(scope_events=1)
-    assert (load.lanes, load.projects, load.deep) == ({project: 2}, {}, {})
-    assert await view.lanes() == {UUID(first["id"]): 2, UUID(second["id"]): 2}
+    assert (load.lanes, load.projects, load.deep) == ({(project, False): 2}, {}, {})
+    assert await view.lanes() == {(UUID(replay["id"]), False): 2 for replay in (first, second)}
     await engine.add("Likes rum.")
-    assert (await view.look(scope_events=9)).lanes == {project: 3}
+    assert (await view.look(scope_events=9)).lanes == {(project, False): 3}
     assert set((await view.lanes()).values()) == {3}
 
 

@@ -14,6 +14,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 
 MAYA = Scope(ProjectId(UUID(int=1)), user_id="maya")
+JON = Scope(ProjectId(UUID(int=2)), user_id="jon")
 LIMITS = Limits(scope_events=10, project_events=100, lag_s=60)
 
 
@@ -28,7 +29,9 @@ def test_an_idle_server_accepts_an_add() -> None:
 
 
 def test_a_scope_at_its_limit_gets_the_time_until_its_lane_has_drained() -> None:
-    error = refused(Load(deep={MAYA.lane_id: 14}, lanes={MAYA.project_id: 2}, drained_per_s=2))
+    error = refused(
+        Load(deep={MAYA.lane_id: 14}, lanes={(MAYA.project_id, False): 2}, drained_per_s=2)
+    )
     assert error.retry_after_s == 5  # 5 events over the limit; the lane gets half of 2 events/s
     assert not error.server_wide
 
@@ -67,3 +70,13 @@ def test_events_parked_by_an_outage_are_no_lag() -> None:
 def test_the_retry_time_is_a_whole_number_within_bounds(excess: float, per_s: float) -> None:
     assert SOONEST_S <= retry_after_s(excess, per_s) <= LATEST_S
     assert isinstance(retry_after_s(excess, per_s), int)
+
+
+def test_low_priority_is_refused_at_half_of_the_limits() -> None:
+    load = Load(projects={MAYA.project_id: 50}, deep={JON.lane_id: 5}, drained_per_s=10)
+    admit(MAYA, load, LIMITS)
+    admit(JON, load, LIMITS)
+    for scope, waits in ((MAYA, "50 events of this project"), (JON, "5 events of this user")):
+        with pytest.raises(Overloaded, match=waits):
+            admit(scope, load, LIMITS, low=True)
+    admit(MAYA, Load(projects={MAYA.project_id: 49}), LIMITS, low=True)

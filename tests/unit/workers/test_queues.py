@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.queues import QUEUES, queue_of
+from workers.queues import (
+    LOW_QUEUES,
+    NORMAL_QUEUES,
+    QUEUES,
+    TAKES,
+    TakeOrder,
+    of_priority,
+    queue_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,9 +30,43 @@ from workers.queues import QUEUES, queue_of
 )
 def test_a_hint_stands_with_those_of_projects_as_busy(busy_lanes: int, queue: str) -> None:
     assert queue_of(busy_lanes) == queue
+    assert queue_of(busy_lanes, low=True) == queue.replace("lane", "low")
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_who_is_busier_never_stands_before_who_is_less(first: int, second: int) -> None:
     few, many = sorted((first, second))
     assert QUEUES.index(queue_of(few)) <= QUEUES.index(queue_of(many))
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_a_change_of_priority_keeps_the_number_of_busy_lanes(queue: str) -> None:
+    assert of_priority(queue, low=True) == queue.replace("lane", "low")
+    assert of_priority(queue, low=False) == queue.replace("low", "lane")
+
+
+def test_queues_of_one_priority_take_turns() -> None:
+    order = TakeOrder(lambda: True)
+    order.update(QUEUES)
+    order.rotate(NORMAL_QUEUES[0])
+    assert order.consume(8) == [*NORMAL_QUEUES[1:], NORMAL_QUEUES[0], *LOW_QUEUES]
+    order.rotate(LOW_QUEUES[0])
+    assert order.consume(8)[4:] == [*LOW_QUEUES[1:], LOW_QUEUES[0]]
+
+
+def test_low_priority_comes_first_after_nine_other_hints() -> None:
+    order = TakeOrder(lambda: True)
+    order.update(QUEUES)
+    for _ in range(TAKES - 1):
+        assert order.consume(8)[0] in NORMAL_QUEUES
+        order.rotate(NORMAL_QUEUES[0])
+    assert order.consume(8)[:4] == [*LOW_QUEUES]
+    order.rotate(LOW_QUEUES[0])
+    assert order.consume(8)[0] in NORMAL_QUEUES
+
+
+def test_low_priority_is_left_out_while_its_places_are_taken() -> None:
+    order = TakeOrder(lambda: False)
+    order.update(QUEUES)
+    assert order.consume(8) == [*NORMAL_QUEUES]
+    assert order.restricted

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import pytest
@@ -31,11 +32,12 @@ class Stages:
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
         self.ends = threading.Semaphore(0)
+        self.following = NEXT
 
     async def run(self, _: Wake, **__: Any) -> Wake:
         self.begun.release()
         await asyncio.to_thread(self.ends.acquire)
-        return NEXT
+        return self.following
 
 
 @pytest.fixture
@@ -72,6 +74,22 @@ def test_a_stage_that_a_caller_waits_for_is_followed_without_a_message(
     runtime.close()
     assert stages == [StageName.EXTRACT, StageName.RETRIEVE]
     assert [wake.stage for wake in published] == [StageName.APPLY]
+
+
+def test_a_worker_has_a_share_of_places_for_low_priority(
+    runtime: Runtime, stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lanes = runtime._services.ledger.lanes
+    monkeypatch.setattr(type(lanes), "is_low", AsyncMock(return_value=False))
+    assert runtime.low_fits()
+    raised: list[Wake] = []
+    stages.following = replace(NEXT, low=True)
+    runtime.begin(replace(HINT, low=True), raised.append)
+    assert not runtime.low_fits()  # one of two places
+    stages.ends.release()
+    runtime.finish()
+    assert runtime.low_fits()
+    assert [wake.low for wake in raised] == [False]  # an add has raised the lane's priority
 
 
 def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from pipeline.domain.lanes import Wake
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.dispatch import BackgroundDispatcher
-from workers.queues import QUEUES
+from workers.queues import QUEUES, is_low
 from workers.runtime import Runtime
 from workers.tasks import read_hint, register
 
@@ -65,10 +65,23 @@ def deliver(worker: Worker, queue: str) -> None:
 
 @pytest.mark.parametrize("queue", QUEUES)
 def test_the_next_hint_stands_in_the_queue_this_one_came_from(queue: str) -> None:
-    worker = Worker(NEXT)
+    worker = Worker(replace(NEXT, low=is_low(queue)))
     deliver(worker, queue)
     assert worker.ran == [Wake(UUID(LANE), 3, StageName.EXTRACT)]
+    assert worker.ran[0].low == is_low(queue)
     assert worker.hints == [(NEXT, queue)]
+
+
+@pytest.mark.parametrize(
+    ("low", "before", "after"),
+    [(False, "mem.low.10", "mem.lane.10"), (True, "mem.lane", "mem.low")],
+)
+def test_the_next_hint_follows_the_priority_of_its_lane(
+    before: str, after: str, *, low: bool
+) -> None:
+    worker = Worker(replace(NEXT, low=low))
+    deliver(worker, before)
+    assert [queue for _, queue in worker.hints] == [after]
 
 
 def test_a_lane_that_rests_needs_no_hint() -> None:
