@@ -162,7 +162,7 @@ class Settings(BaseSettings):
     """Maximum number of stages that one worker runs at the same time."""
     low_share: Annotated[float, Field(gt=0, le=1)] = 0.25
     """Largest share of these stages that a worker gives to events of low priority, such as an
-    import. The rest is always left for other events. Raise it if an import may slow them down.
+    import; a tenth of it while there are other events.
     """
 
     # ── Servers ──

@@ -8,7 +8,9 @@ stage that waits for a model costs no thread. Compared with a pool of 100 thread
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -39,6 +41,9 @@ T = TypeVar("T")
 
 # Seconds between attempts to renew the lease of a locked lane.
 RETRY_S = 0.2
+# Share of the places for low priority that is used beside stages of normal priority, and the
+# seconds without such stages after which all of them are used.
+LOW_BESIDE, QUIET_S = 0.1, 2.0
 
 
 class LoopThread:
@@ -182,6 +187,8 @@ class Runtime:
         # Maximum number of stages of low priority, and the numbers of those taken and done.
         self._low_places = settings.low_places
         self._low_taken = self._low_done = 0
+        # Time at which a stage of normal priority last began or ended.
+        self._normal_at = -math.inf
         # One less, because `begin` starts a stage before it waits for a free place.
         self._room = threading.Semaphore(settings.worker_concurrency - 1)
         projectors = (self._services.projector, self._services.turn_projector)
@@ -228,22 +235,33 @@ class Runtime:
         next hint, if any.
         """
         self.taken += 1
-        self._low_taken += wake.low
+        if wake.low:
+            self._low_taken += 1
+        else:
+            self._normal_at = time.monotonic()
         self._loop.call_soon(self._begin, wake, then)
         self._room.acquire()
 
     def low_fits(self) -> bool:
-        """True if another stage of low priority may start."""
-        return self._low_taken - self._low_done < self._low_places
+        """True if another stage of low priority may start.
+
+        Beside stages of normal priority, and for QUIET_S after them, they have few places: each one
+        needs processor time that the others would wait for.
+        """
+        low = self._low_taken - self._low_done
+        alone = self.taken - self.done == low and time.monotonic() - self._normal_at > QUIET_S
+        return low < (self._low_places if alone else math.ceil(self._low_places * LOW_BESIDE))
 
     def _begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         stage = asyncio.create_task(self._stage(wake, then), name=str(wake.lane_id))
-        if wake.low:
-            stage.add_done_callback(self._low_over)
+        stage.add_done_callback(self._low_over if wake.low else self._normal_over)
         self._watch(stage)
 
     def _low_over(self, _: asyncio.Task[None]) -> None:
         self._low_done += 1
+
+    def _normal_over(self, _: asyncio.Task[None]) -> None:
+        self._normal_at = time.monotonic()
 
     def _watch(self, stage: asyncio.Task[None]) -> None:
         self._stages.add(stage)  # the loop keeps only a weak reference

@@ -49,6 +49,15 @@ def add_request(port: int, key: str, *, user: str, text: str) -> bytes:
     ).encode() + body
 
 
+def post_request(port: int, key: str, path: str, content: object) -> bytes:
+    body = json.dumps(content).encode()
+    return (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"Authorization: Token {key}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
 def search_request(port: int, key: str, *, user: str, query: str) -> bytes:
     body = json.dumps({"query": query, "filters": {"user_id": user}, "top_k": 10}).encode()
     return (

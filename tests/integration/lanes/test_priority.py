@@ -7,6 +7,7 @@ from uuid import uuid4
 from pipeline.domain.events import AddOptions, Priority, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.erasure.store import OwnerKey
+from pipeline.events.cancel_and_replay import Edit
 from pipeline.lanes.adds import Add
 from pipeline.lanes.load import MEASURED_OVER_S, LoadView
 from tests.support.engine import GRACE_S, Engine

@@ -6,8 +6,9 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 from uuid import uuid4
 
 import pytest
@@ -90,6 +91,30 @@ def test_a_worker_has_a_share_of_places_for_low_priority(
     runtime.finish()
     assert runtime.low_fits()
     assert [wake.low for wake in raised] == [False]  # an add has raised the lane's priority
+
+
+def test_low_priority_has_few_places_beside_other_stages(
+    stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(database_url=NOWHERE, vectors="pgvector", worker_concurrency=8)
+    runtime = Runtime(settings, "w")
+    clock = Mock(return_value=100.0)
+    monkeypatch.setattr(runtimes, "time", SimpleNamespace(monotonic=clock))
+    low = replace(HINT, low=True)
+    runtime.begin(low, lambda _: None)
+    assert runtime.low_fits()  # two places
+    runtime.begin(HINT, lambda _: None)
+    assert not runtime.low_fits()
+    for _ in range(2):
+        stages.ends.release()
+    runtime.finish()
+    runtime.begin(low, lambda _: None)
+    assert not runtime.low_fits()  # the other stage has ended a moment ago
+    clock.return_value += runtimes.QUIET_S + 1
+    assert runtime.low_fits()
+    stages.ends.release()
+    runtime.finish()
+    runtime.close()
 
 
 def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -> None:
