@@ -254,6 +254,7 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
         audit_for=timedelta(days=settings.audit_days) if settings.audit_days else None,
         reads_for=timedelta(days=settings.search_sample_days),
         usage_for=timedelta(days=usage_days) if usage_days else None,
+        profiles_for=timedelta(days=settings.profile_days) if settings.profile_days else None,
     )
 
 

@@ -327,6 +327,11 @@ class Settings(BaseSettings):
     limit. Budgets of a month need 32 days: less counts as that.
     """
 
+    profile_days: Annotated[float, Field(ge=0)] = 365.0
+    """Days that a value of a profile is kept after it was replaced; an `as_of` further back lacks
+    it. Current values always stay. `0`: no limit.
+    """
+
     # ── Back-pressure ──
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000
     """Maximum number of waiting events of one scope; further adds get 429 with `Retry-After`."""

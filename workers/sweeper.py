@@ -227,6 +227,7 @@ class Sweeper:
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
         answers = await self._retention.forget_answers()
         jobs = await self._retention.forget_profile_jobs()
+        values = await self._retention.forget_profile_values()
         runs = await self._retention.forget_private_runs()
         audit, samples = (
             await self._retention.forget_audit(),
@@ -234,7 +235,13 @@ class Sweeper:
         )
         usage = await self._retention.forget_usage()
         counts = {"keys": keys, "outputs": outputs, "answers": answers, "runs": runs}
-        counts |= {"jobs": jobs, "audit": audit, "samples": samples, "usage": usage}
+        counts |= {
+            "profile_values": values,
+            "jobs": jobs,
+            "audit": audit,
+            "samples": samples,
+            "usage": usage,
+        }
         if any(counts.values()):
             log.info("retention_over", **counts)
 

@@ -20,7 +20,7 @@ import uvloop
 
 from tests.bench.fairness import DELAYS, OPEN, at, percentiles_ms
 from tests.bench.hosted import hosted, provider, sentence, stack
-from tests.bench.load import add_request, post_request, send_all
+from tests.bench.load import LoadResult, add_request, post_request, send_all
 from tests.support.chaos_ledger import LedgerWindow, database_url, holds
 from tests.support.stack import Stack
 
@@ -36,11 +36,7 @@ async def live(running: Stack, label: str, *, seconds: float, per_s: float) -> l
     began, count = loop.time(), int(seconds * per_s)
     for turn in range(count):
         await asyncio.sleep(max(0.0, began + turn / per_s - loop.time()))
-        content = add_request(
-            running.port, running.key, user=f"{label}-{turn}", text=sentence(turn)
-        )
-        one = send_all(running.port, lambda _, content=content: content, callers=1, requests=1)
-        sends.append(asyncio.create_task(one))
+        sends.append(asyncio.create_task(send_turn(running, f"{label}-{turn}", sentence(turn))))
     assert not sum(run.failures for run in await asyncio.gather(*sends)), "adds were refused"
     ledger = LedgerWindow(database_url(running))
 
@@ -52,6 +48,11 @@ async def live(running: Stack, label: str, *, seconds: float, per_s: float) -> l
     await ledger.close()
     assert len(delays) == count
     return delays
+
+
+async def send_turn(running: Stack, user: str, text: str) -> LoadResult:
+    content = add_request(running.port, running.key, user=user, text=text)
+    return await send_all(running.port, lambda _: content, callers=1, requests=1)
 
 
 async def import_turns(running: Stack, label: str, *, turns: int, priority: str) -> None:

@@ -131,7 +131,12 @@ class Engine:
 
     @property
     def retention(self) -> Retention:
-        return Retention(self.ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
+        return Retention(
+            self.ledger.engine,
+            keys_for=timedelta(days=1),
+            outputs_for=None,
+            profiles_for=timedelta(days=365),
+        )
 
     def scope(self, user_id: str = "maya") -> Scope:
         return Scope(self.project.id, user_id=user_id)

@@ -52,6 +52,7 @@ class Receipt(Answer):
 
     id: str
     status: Status
+    priority: Literal["normal", "low"] = "normal"
     results: list[ReceiptLine]
     note: str | None = None
     error: str | None = None

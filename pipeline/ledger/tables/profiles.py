@@ -50,6 +50,11 @@ profile_fields = Table(
     time("replaced_at"),
     Index("ix_profile_fields_user", "project_id", "user_id", "replaced_at"),
     Index("ix_profile_fields_memories", "memory_ids", postgresql_using="gin"),
+    Index(
+        "ix_profile_fields_replaced",
+        "replaced_at",
+        postgresql_where=text("replaced_at IS NOT NULL"),
+    ),
 )
 
 profile_jobs = Table(

@@ -146,3 +146,16 @@ async def test_a_body_over_the_limit_is_refused_as_json(service: Service) -> Non
     answer = await service.client.post(ADD, json=LIVES | {"messages": "x" * 100_001})
     assert answer.status_code == 413
     assert "MEMLANE_MAX_BODY_BYTES" in error_of(answer)
+
+
+async def test_an_event_shows_its_priority(service: Service) -> None:
+    low = await service.client.post(ADD, json=LIVES | {"priority": "low"})
+    normal = await service.client.post(ADD, json=LIVES)
+    events = [await service.event(answer.json()["event_id"]) for answer in (low, normal)]
+    assert [event["priority"] for event in events] == ["low", "normal"]
+
+
+async def test_an_unknown_priority_is_refused(service: Service) -> None:
+    answer = await service.client.post(ADD, json=LIVES | {"priority": "high"})
+    assert answer.status_code == 400
+    assert "normal" in error_of(answer)

@@ -216,6 +216,7 @@ async def jobs(server: Filled) -> None:
         "runs": ledger.curator.sweep(limit=20),
         "summaries": ledger.summaries.claim_due(limit=100, lease_s=300),
         "profiles": profiles.refresh(pause_s=0.0, most=10, ledger=ledger, dispatcher=engine.hints),
+        "profile values": engine.retention.forget_profile_values(),
         "profile jobs": engine.retention.forget_profile_jobs(),
         "keys": engine.retention.forget_keys(),
         "answers": engine.retention.forget_answers(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from pipeline.domain.errors import MalformedAnswer, ModelUnavailable
 from pipeline.domain.events import EventType, Question
 from pipeline.domain.usage import Answer, Usage
 from pipeline.erasure.store import OwnerKey
+from pipeline.events.retention import Retention
 from pipeline.ingest import profiles as use_cases
 from pipeline.ledger.tables import memories as memory_rows
 from pipeline.ledger.tables import profile_fields, profile_jobs, profiles
@@ -485,6 +487,22 @@ async def test_old_jobs_are_deleted(service: Service) -> None:
         await connection.execute(insert(profile_jobs).values(created_at=old, **row))
         await connection.execute(insert(profile_jobs).values(**row | {"id": uuid4()}))
     assert await engine.retention.forget_profile_jobs() == 1
+
+
+async def test_values_that_were_replaced_long_ago_are_deleted(service: Service) -> None:
+    engine = service.engine
+    row = {
+        "project_id": engine.project.id, "user_id": "maya", "name": "city", "value": "Bern",
+        "memory_ids": [], "event_id": uuid4(),
+    }  # fmt: skip
+    ages = [None, *(func.now() - text(f"interval '{days} days'") for days in (100, 300, 400))]
+    async with engine.ledger.engine.begin() as connection:
+        for replaced_at in ages:
+            await connection.execute(insert(profile_fields).values(replaced_at=replaced_at, **row))
+    kept = Retention(engine.ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
+    assert await kept.forget_profile_values() == 0  # no limit
+    assert await engine.retention.forget_profile_values() == 1
+    assert await engine.retention.forget_profile_values() == 0
 
 
 async def test_a_person_with_a_read_key_changes_no_settings(service: Service) -> None:
