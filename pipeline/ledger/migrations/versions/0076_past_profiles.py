@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipeline.ledger.migrations.online import add_index, drop_index
 
-revision = "0075"
-down_revision = "0074"
+revision = "0076"
+down_revision = "0075"
 branch_labels = None
 depends_on = None
 
