@@ -95,7 +95,7 @@ async def test_turns_of_a_killed_import_are_added_once(
     start = importing(stack, str(file), "--from", "chats", "--user", user)
 
     async def events() -> list[dict[str, Any]]:
-        parameters = {"page_size": 100, "user_id": user}
+        parameters: dict[str, str | int] = {"page_size": 100, "user_id": user}
         answer = await client.http.get("/v1/events/", params=parameters)
         return list(answer.json()["results"])
 
