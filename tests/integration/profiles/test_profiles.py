@@ -499,8 +499,8 @@ async def test_values_that_were_replaced_long_ago_are_deleted(service: Service) 
     async with engine.ledger.engine.begin() as connection:
         for replaced_at in ages:
             await connection.execute(insert(profile_fields).values(replaced_at=replaced_at, **row))
-    kept = Retention(engine.ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
-    assert await kept.forget_profile_values() == 0  # no limit
+    unlimited = Retention(engine.ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
+    assert await unlimited.forget_profile_values() == 0  # no limit
     assert await engine.retention.forget_profile_values() == 1
     assert await engine.retention.forget_profile_values() == 0
 
