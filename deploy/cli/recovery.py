@@ -13,7 +13,7 @@ from pipeline.ledger.engine import connect
 from pipeline.settings import Settings
 from pipeline.tenants.api_keys import ApiKeys
 
-NO_DATABASE = "Set MEMLANE_DATABASE_URL, or start the local stack whose key was lost."
+NO_DATABASE = "Set MEMLANE_DATABASE_URL, or start the local stack."
 
 
 async def recover(configured: Settings, layout: Layout, name: str) -> str:
