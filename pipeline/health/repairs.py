@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import text
+from sqlalchemy import MetaData, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.schema import CreateIndex
 
@@ -28,7 +28,11 @@ class LedgerRepairs:
 
     async def create_index(self, name: str) -> None:
         """Create an absent index of the newest schema."""
-        index = declared()[name]
+        # A copy, because the option would stay in the metadata of the process.
+        table = declared()[name].table
+        assert table is not None
+        copy = table.to_metadata(MetaData())
+        [index] = [index for index in copy.indexes if index.name == name]
         index.dialect_options["postgresql"]["concurrently"] = True
         async with self._single.connect() as connection:
             await connection.execute(CreateIndex(index, if_not_exists=True))
