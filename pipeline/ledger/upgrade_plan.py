@@ -18,8 +18,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import Script
 from sqlalchemy.dialects import postgresql
 
-# Rows per second of each kind of work, on two cores and a local disk; 0: a moment.
-# Source: the upgrade of 200,000 memories, in tests/bench/upgrade.py.
+# Rows per second of each kind of work, on two cores and a local disk: orders of magnitude, no
+# measurement. A moment has none.
 RATES = {"scan": 1_000_000, "index": 300_000, "rewrite": 100_000, "change": 30_000}
 VOLATILE = ("gen_random_uuid", "clock_timestamp", "random()", "STORED", "SERIAL", "IDENTITY")
 

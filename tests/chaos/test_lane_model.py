@@ -405,8 +405,9 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(target=hints, patience_s=st.sampled_from([0.0, 0.0, PATIENCE_S]))
     def sweep(self, patience_s: float) -> Any:
         mine = {model.scope.lane_id: n for n, model in enumerate(self.lanes)}
+        patient = [(project_id, False) for project_id in self.projects]
         sweeps = self.run(
-            self.ledger.due_lanes.sweep(limit=1_000, patient=self.projects, patience_s=patience_s)
+            self.ledger.due_lanes.sweep(limit=1_000, patient=patient, patience_s=patience_s)
         )
         due = {}
         for n, model in enumerate(self.lanes):
