@@ -6,13 +6,13 @@ killed, or if the ledger does not answer; a regular stop writes it.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from uuid import UUID
 
 import structlog
 
+from api.write_later import WriteLater
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.memories.accesses import AccessCounts
 
@@ -28,17 +28,16 @@ class AccessLog:
 
     def __init__(self, store: AccessCounts, *, every_s: float = WRITE_EVERY_S) -> None:
         self._store = store
-        self._every_s = every_s
+        self._later = WriteLater(self.write, every_s)
         self._counts: Counter[UUID] = Counter()
-        self._writing: asyncio.Task[None] | None = None
 
     def count(self, ids: Iterable[UUID]) -> None:
         """Count one access of each memory, and write all counts after some seconds."""
         for id_ in ids:
             if id_ in self._counts or len(self._counts) < MOST_MEMORIES:
                 self._counts[id_] += 1
-        if self._counts and (self._writing is None or self._writing.done()):
-            self._writing = asyncio.create_task(self._write_later())
+        if self._counts:
+            self._later.schedule()
 
     async def write(self) -> None:
         """Write the counts. If the ledger does not answer, they are lost."""
@@ -52,11 +51,4 @@ class AccessLog:
 
     async def close(self) -> None:
         """Write the last counts."""
-        if self._writing is not None:
-            self._writing.cancel()
-            await asyncio.gather(self._writing, return_exceptions=True)
-        await self.write()
-
-    async def _write_later(self) -> None:
-        await asyncio.sleep(self._every_s)
-        await self.write()
+        await self._later.close()

@@ -6,11 +6,11 @@ import asyncio
 import math
 import time
 from collections import Counter
-from contextlib import suppress
 from uuid import UUID
 
 import structlog
 
+from api.write_later import WriteLater
 from pipeline import telemetry
 from pipeline.accounting.balance import Accounts, Books
 from pipeline.domain.events import FailureCode, Status
@@ -56,8 +56,7 @@ class Figures:
         self._built_at = -math.inf
         self._exposition = b"", ""
         self._searches: Counter[UUID] = Counter()
-        self._written_after_s = written_after_s
-        self._writing: asyncio.Task[None] | None = None
+        self._later = WriteLater(self._write_soon, written_after_s)
 
     def searched(self, project_id: ProjectId) -> None:
         """Count a search.
@@ -66,8 +65,7 @@ class Figures:
         when it ends.
         """
         self._searches[project_id] += 1
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_soon())
+        self._later.schedule()
 
     async def write_down(self) -> None:
         """Write the counts of searches. Errors: LedgerUnavailable.
@@ -85,13 +83,9 @@ class Figures:
 
     async def close(self) -> None:
         """Write the last counts, if the ledger answers."""
-        if self._writing is not None:
-            self._writing.cancel()
-        with suppress(LedgerUnavailable):
-            await self.write_down()
+        await self._later.close()
 
     async def _write_soon(self) -> None:
-        await asyncio.sleep(self._written_after_s)
         try:
             await self.write_down()
         except LedgerUnavailable as error:

@@ -6,12 +6,12 @@ What was sampled since the last write is lost if the process is killed.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Sequence
 
 import structlog
 
+from api.write_later import WriteLater
 from pipeline.domain.filters import Filter, pinned
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.memories.reads import MemoryReads, SampledRead
@@ -41,10 +41,9 @@ class ReadSample:
     ) -> None:
         self._store = store
         self._on = on
-        self._every_s = every_s
+        self._later = WriteLater(self.write, every_s)
         self._seen = 0
         self._searches: list[Sequence[SampledRead]] = []
-        self._writing: asyncio.Task[None] | None = None
 
     def searched(self, reads: Sequence[SampledRead]) -> None:
         """Consider a search, with the memories that it returned, best first."""
@@ -55,8 +54,7 @@ class ReadSample:
             self._searches.append(reads[:MOST_MEMORIES])
         elif (place := random.randrange(self._seen)) < MOST_SEARCHES:  # noqa: S311  a sample
             self._searches[place] = reads[:MOST_MEMORIES]
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_later())
+        self._later.schedule()
 
     async def write(self) -> None:
         """Write the sample. If the ledger does not answer, it is lost."""
@@ -71,11 +69,4 @@ class ReadSample:
 
     async def close(self) -> None:
         """Write the last sample."""
-        if self._writing is not None:
-            self._writing.cancel()
-            await asyncio.gather(self._writing, return_exceptions=True)
-        await self.write()
-
-    async def _write_later(self) -> None:
-        await asyncio.sleep(self._every_s)
-        await self.write()
+        await self._later.close()

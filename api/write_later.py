@@ -1,0 +1,41 @@
+"""Write-behind: values are collected in the process and written together some seconds later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+
+class WriteLater:
+    """Calls `write` once, `after_s` seconds after the first value that is not yet written.
+
+    `write` handles its own errors. What is not written is lost if the process is killed.
+    """
+
+    def __init__(self, write: Callable[[], Awaitable[None]], after_s: float) -> None:
+        self._write = write
+        self._after_s = after_s
+        self._due = False
+        self._ending = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def schedule(self) -> None:
+        """Write soon. A value that arrives during a write is written by the next one."""
+        self._due = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Write now what is not written yet."""
+        self._ending.set()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        while self._due:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._after_s):
+                    await self._ending.wait()
+            self._due = False
+            await self._write()
