@@ -1,0 +1,102 @@
+"""Contract of the server that users' tests run against, beside the real one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from memlane_client import AsyncMemlane, EventFailed, Missing, Rejected, Retries
+from memlane_client.testing import FakeMemlane
+
+from pipeline.stores import Ledger
+from tests.support.api_service import serving
+
+
+@dataclass
+class Server:
+    """A server, its client, and requests as they are."""
+
+    memlane: AsyncMemlane
+    http: httpx.AsyncClient
+
+
+@pytest.fixture(params=["fake", "real"])
+async def server(request: pytest.FixtureRequest, ledger: Ledger) -> AsyncIterator[Server]:
+    if request.param == "fake":
+        transport: httpx.AsyncBaseTransport = FakeMemlane().transport
+        async with AsyncMemlane("key", async_transport=transport) as memlane:
+            http = httpx.AsyncClient(transport=transport, base_url="http://memlane")
+            yield Server(memlane, http)
+        return
+    async with serving(ledger, workers=True) as service:
+        transport = httpx.ASGITransport(service.app)
+        async with AsyncMemlane(service.key, async_transport=transport) as memlane:
+            yield Server(memlane, service.client)
+
+
+async def test_an_add_ends_with_a_receipt_and_is_found(server: Server) -> None:
+    receipt = await (await server.memlane.add("I live in Porto.", user_id="maya")).receipt(30)
+    assert receipt.status == "SUCCEEDED"
+    [line] = receipt.results
+    assert line.event == "ADD"
+    assert line.message == 0
+    answer = await server.memlane.search("Where in Porto?", user_id="maya")
+    assert [hit.id for hit in answer.results] == [line.id]
+    assert "Porto" in answer.results[0].memory
+    assert 0 < answer.results[0].score <= 1
+
+
+async def test_another_user_sees_nothing(server: Server) -> None:
+    await (await server.memlane.add("I live in Porto.", user_id="maya")).receipt(30)
+    assert (await server.memlane.search("Porto", user_id="noor")).results == []
+    assert (await server.memlane.list({"user_id": "noor"})).results == []
+    assert (await server.memlane.list({"user_id": "maya"})).count == 1
+
+
+async def test_one_key_is_one_add(server: Server) -> None:
+    add = server.memlane.add
+    first = await add("I live in Porto.", user_id="maya", idempotency_key="k")
+    again = await add("I live in Porto.", user_id="maya", idempotency_key="k")
+    assert await first.event_id() == await again.event_id()
+    with pytest.raises(Rejected):
+        await (await add("I live in Faro.", user_id="maya", idempotency_key="k")).event_id()
+
+
+async def test_a_memory_is_read_changed_and_deleted(server: Server) -> None:
+    receipt = await (await server.memlane.add("I live in Porto.", user_id="maya")).receipt(30)
+    memory_id = receipt.results[0].id or ""
+    await server.memlane.update(memory_id, text="User lives in Faro")
+    assert (await server.memlane.get(memory_id)).memory == "User lives in Faro"
+    await server.memlane.delete(memory_id)
+    with pytest.raises(Missing):
+        await server.memlane.get(memory_id)
+    with pytest.raises(Missing):
+        await server.memlane.delete(memory_id)
+
+
+async def test_an_add_without_an_owner_is_refused(server: Server) -> None:
+    body = {"messages": [{"role": "user", "content": "I live in Porto."}]}
+    answer = await server.http.post("/v3/memories/add/", json=body)
+    assert answer.status_code == 400
+    assert "user_id" in answer.json()["error"]
+
+
+async def test_the_fake_holds_fails_and_refuses_as_a_test_asks() -> None:
+    fake = FakeMemlane()
+    fast = Retries(first_s=0.0)
+    async with AsyncMemlane("key", async_transport=fake.transport, retries=fast) as memlane:
+        fake.hold()
+        ticket = await memlane.add("I live in Porto.", user_id="maya")
+        assert (await memlane.event(await ticket.event_id())).status == "PENDING"
+        assert fake.memories == {}
+        fake.release()
+        assert (await ticket.receipt()).memories == ["I live in Porto."]
+        fake.fail_next("LLM_UNAVAILABLE")
+        failed = await memlane.add("I keep bees.", user_id="maya")
+        with pytest.raises(EventFailed):
+            await failed.receipt()
+        fake.refuse_next(503)
+        assert (await memlane.search("Porto", user_id="maya")).results  # tried again
+    assert [add["user_id"] for add in fake.adds] == ["maya", "maya"]
