@@ -76,7 +76,7 @@ async def _search(
     """The response to a search, after the event of `after_event`."""
     token = await caught_up(request, api, project, user)
     most = request.top_k * (1 + 2 * request.context_turns)
-    async with api.turnstile.one_large(most):
+    async with api.turnstile.one_large(project.id, most):
         ranking = await ranked(request, api, project, user)
         rows, characters = search_views.size(ranking)
 

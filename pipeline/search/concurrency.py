@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from pipeline.domain.errors import Overloaded
+from pipeline.domain.tenants import ProjectId
 
 # A search that holds its slot for more than 50 ms, ten times its usual CPU time, is blocked on I/O,
 # not using the CPU: its slot is released.
@@ -21,7 +23,15 @@ NO_LIMIT = 1_000_000
 # Rows of an answer, with the turns around each, from which a search is large: it takes seconds of
 # the CPU and tens of megabytes.
 LARGE_ROWS, LARGE_WAIT_S = 300, 20.0
-BUSY = "Large searches are answered one at a time, and others wait: ask for fewer rows."
+BUSY = "A project gets one large answer at a time, and others wait: ask for fewer rows."
+
+
+@dataclass(slots=True)
+class _Large:
+    """Large requests of a project: their number, and the turn of the one that runs."""
+
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    requests: int = 0
 
 
 class Turnstile:
@@ -29,27 +39,36 @@ class Turnstile:
 
     def __init__(self, most: int | None = None) -> None:
         self._free = asyncio.Semaphore(most or NO_LIMIT)
-        self._large = asyncio.Semaphore(1)
+        self._large: dict[ProjectId, _Large] = {}
 
     @asynccontextmanager
-    async def one_large(self, rows: int) -> AsyncIterator[None]:
-        """Let one large search of the process run at a time, until its answer is built.
+    async def one_large(
+        self, project_id: ProjectId, rows: int, *, above: int = LARGE_ROWS
+    ) -> AsyncIterator[None]:
+        """Let one large request of a project run at a time, until its answer is built.
 
-        `rows`: the most rows of the answer; up to LARGE_ROWS there is no limit. Sixteen large ones
+        `rows`: the most rows of the answer; up to `above` there is no limit. Sixteen large searches
         at once delayed the searches of other projects by 15 s. Errors: Overloaded after 20 s.
         """
-        if rows <= LARGE_ROWS:
+        if rows <= above:
             yield
             return
+        large = self._large.setdefault(project_id, _Large())
+        large.requests += 1
         try:
-            async with asyncio.timeout(LARGE_WAIT_S):
-                await self._large.acquire()
-        except TimeoutError:
-            raise Overloaded(BUSY, retry_after_s=5, server_wide=True) from None
-        try:
-            yield
+            try:
+                async with asyncio.timeout(LARGE_WAIT_S):
+                    await large.turn.acquire()
+            except TimeoutError:
+                raise Overloaded(BUSY, retry_after_s=5) from None
+            try:
+                yield
+            finally:
+                large.turn.release()
         finally:
-            self._large.release()
+            large.requests -= 1
+            if not large.requests:
+                del self._large[project_id]
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:

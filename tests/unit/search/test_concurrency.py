@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import uuid4
 
 import pytest
 
 from pipeline.domain.errors import Overloaded
+from pipeline.domain.tenants import ProjectId
 from pipeline.search import concurrency as turnstiles
 from pipeline.search.concurrency import Turnstile
+
+MINE, OTHER = ProjectId(uuid4()), ProjectId(uuid4())
 
 
 class Visitors:
@@ -98,8 +102,8 @@ async def test_large_searches_run_one_at_a_time_and_small_ones_beside_them() -> 
     inside: list[str] = []
     leave = asyncio.Event()
 
-    async def search(name: str, rows: int) -> None:
-        async with turnstile.one_large(rows):
+    async def search(name: str, rows: int, project: ProjectId = MINE) -> None:
+        async with turnstile.one_large(project, rows):
             inside.append(name)
             await leave.wait()
 
@@ -107,10 +111,12 @@ async def test_large_searches_run_one_at_a_time_and_small_ones_beside_them() -> 
         group.create_task(search("first", turnstiles.LARGE_ROWS + 1))
         group.create_task(search("second", turnstiles.LARGE_ROWS + 1))
         group.create_task(search("small", turnstiles.LARGE_ROWS))
+        group.create_task(search("other", turnstiles.LARGE_ROWS + 1, OTHER))
         await settled()
-        assert inside == ["first", "small"]
+        assert inside == ["first", "small", "other"]
         leave.set()
-    assert inside == ["first", "small", "second"]
+    assert inside == ["first", "small", "other", "second"]
+    assert not turnstile._large
 
 
 async def test_a_large_search_that_waits_too_long_is_refused(
@@ -118,9 +124,9 @@ async def test_a_large_search_that_waits_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(turnstiles, "LARGE_WAIT_S", 0.01)
     turnstile = Turnstile()
-    async with turnstile.one_large(1_000):
+    async with turnstile.one_large(MINE, 1_000):
         with pytest.raises(Overloaded, match="fewer rows"):
-            async with turnstile.one_large(1_000):
+            async with turnstile.one_large(MINE, 1_000):
                 pytest.fail("it ran beside the other")
-    async with turnstile.one_large(1_000):
+    async with turnstile.one_large(MINE, 1_000):
         pass
