@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,11 @@ PAPERS = [ROOT / name for name in NAMES]
 LANGUAGES = {"sh", "json", "text", "python", "js", "http", "sql"}
 LONGEST_README = 150
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+# Number, title, quote, status, date and tests of a decision.
+DECISION = re.compile(
+    r"# (\d+)\. (.+)\n\n> (.+)\n\n(Accepted|Changed) · (\d{4}-\d\d-\d\d) · held by"
+    r" (review|`tests/[\w/]+\.py`(?:\sand\s(?:review|`tests/[\w/]+\.py`))?)\n\n## Context\n"
+)
 
 
 def name_of(path: Path) -> str:
@@ -138,16 +144,31 @@ def test_a_fenced_block_is_run_or_says_why_not(page: str) -> None:
 
 def test_decisions_are_numbered_and_have_the_same_parts() -> None:
     decisions = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
-    index = read("docs/decisions/index.md")
     for number, path in enumerate(decisions, start=1):
         text = path.read_text("utf-8")
         assert path.name.startswith(f"{number:04d}-")
         assert text.startswith(f"# {number}. ")
-        assert re.findall(r"^(> |## \w+)", text, re.MULTILINE) == [
-            "> ", "## Context", "## Decision", "## Consequence",
-        ]  # fmt: skip
-        assert f"({path.name})" in index
+        assert re.findall(r"^(> |## .+)", text, re.MULTILINE) == [
+            "> ", "## Context", "## Decision", "## Alternatives", "## Consequence",
+        ], path.name  # fmt: skip
+        assert not re.search(r"^## .+\n+(## |\Z)", text, re.MULTILINE), f"{path.name}: empty part"
     assert len(decisions) > 30
+
+
+def test_decisions_have_a_status_a_date_and_a_test() -> None:
+    """The index repeats them, and a changed decision says what changed on that date."""
+    index = read("docs/decisions/index.md")
+    for path in (ROOT / "docs/decisions").glob("[0-9]*.md"):
+        text = path.read_text("utf-8")
+        head = DECISION.match(text)
+        assert head, f"{path.name}: Accepted · 2026-01-31 · held by `tests/…/test_x.py`"
+        number, title, quote, status, day, held_by = head.groups()
+        assert date.fromisoformat(day)
+        for test in re.findall(r"`(.+?)`", held_by):
+            assert (ROOT / test).is_file(), f"{path.name}: {test}"
+        assert (status == "Changed") == (f"\nChanged on {day}: " in text), path.name
+        row = f"| {number} | [{title}]({path.name}) | {quote} | {status.lower()} {day} |"
+        assert f"{row}\n" in index
 
 
 # ── links and site ───────────────────────────────────────────────────────────────────────────────
