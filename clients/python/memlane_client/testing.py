@@ -70,8 +70,8 @@ class FakeMemlane:
 
     def release(self) -> None:
         """End the events that are held, in their order, and hold no more."""
-        held, self._held = self._held or deque(), None
-        for event in held:
+        waiting, self._held = self._held or deque(), None
+        for event in waiting:
             self._end(event)
 
     def fail_next(self, code: str = "LLM_UNAVAILABLE") -> None:
@@ -106,6 +106,7 @@ class FakeMemlane:
         yield "GET", r"/v1/ping", self._ping
 
     def _add(self, body: Body) -> Answer:
+        """Accept an add. Its event ends at once, unless events are held."""
         key = body.pop("idempotency_key")
         if not any(body.get(name) for name in IDS):
             return 400, _error("An add needs one of user_id, agent_id, app_id and run_id.")
@@ -129,8 +130,9 @@ class FakeMemlane:
         if self._failures:
             event.status, event.code = "FAILED", self._failures.popleft()
             return
-        said = event.body["messages"]
-        messages = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        messages = event.body["messages"]
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
         for place, message in enumerate(messages):
             if message.get("role") == "user":
                 memory = self._store(message["content"], event.body)
@@ -138,6 +140,7 @@ class FakeMemlane:
         event.status = "SUCCEEDED"
 
     def _store(self, text: str, body: Mapping[str, Any]) -> Body:
+        """Store a memory with the ids and metadata of an add."""
         now = datetime.now(UTC).isoformat()
         memory: Body = {
             "id": str(uuid4()),
@@ -156,14 +159,19 @@ class FakeMemlane:
         return (200, event.shown()) if event else (404, _error("There is no such event."))
 
     def _search(self, body: Body) -> Answer:
+        """The memories that share a word with the question, most shared words first."""
         query = body.get("query")
         if query is None:
             query = body["messages"][-1]["content"]
-        asked = _words(query)
+        query_words = _words(query)
         hits = [
-            {**memory, "type": "fact", "score": round(len(asked & words) / len(asked), 3)}
+            {
+                **memory,
+                "type": "fact",
+                "score": round(len(query_words & words) / len(query_words), 3),
+            }
             for memory in self._matching(body)
-            if asked & (words := _words(memory["memory"]))
+            if query_words & (words := _words(memory["memory"]))
         ]
         hits.sort(key=lambda hit: -hit["score"])
         hits = hits[: body.get("top_k") or len(hits)]
