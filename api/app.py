@@ -158,6 +158,7 @@ def create_app(settings: Settings) -> FastAPI:
         for route in router.routes
         if isinstance(route, APIRoute) and route.include_in_schema
     ]
+    app.state.described = described
     if described:
         pages.add_to(app)
     console.add_to(app, settings)

@@ -61,5 +61,5 @@ def _shown(route: APIRoute) -> str:
 
 
 def _where(request: Request) -> str:
-    described = request.app.openapi_url is not None
+    described = request.app.state.described
     return "All routes: /docs." if described else "All routes: docs/reference/api-compat.md."

@@ -146,7 +146,7 @@ async def test_updates_begin_though_the_extension_loads_late(site: Site) -> None
             await wait_until(idle, within_s=30, what="htmx has run what it runs by itself")
             await route.continue_()
 
-        await opened.page.route("**/hx-sse.min.js*", hold)
+        await opened.page.route("**/hx-sse.min.js*", hold, times=1)
         await opened.open(f"/console/events/{event_id}")
         await site.service.engine.drain()
         await opened.page.wait_for_selector(".state.succeeded")
