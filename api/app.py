@@ -14,15 +14,15 @@ from starlette.types import ASGIApp
 
 from api import errors, pages
 from api.access_log import AccessLog
-from api.audit import Audited
+from api.adds import routes as adds
+from api.audit.recording import Audited
 from api.auth.key_cache import KeyRing
 from api.auth.rate_limit import RateLimit
 from api.backpressure import FairDispatcher, Gate
 from api.console import pages as console
 from api.dependencies import Api
 from api.description import describe
-from api.event_watch import EventWatch
-from api.figures import Figures
+from api.events.watch import EventWatch
 from api.http.cross_origin import KnownOrigins, ProjectOrigins
 from api.http.disconnect import EndWithClient
 from api.http.middleware import (
@@ -37,9 +37,9 @@ from api.http.middleware import (
 from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
-from api.read_sample import ReadSample
 from api.routers import ROUTERS
-from api.routes import adds
+from api.search.read_sample import ReadSample
+from api.system.figures import Figures
 from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView

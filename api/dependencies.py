@@ -13,9 +13,9 @@ from api.access_log import AccessLog
 from api.auth.key_cache import KeyRing
 from api.backpressure import Gate
 from api.console.shared_part import SharedPart
-from api.event_watch import EventWatch
-from api.figures import Figures
-from api.read_sample import ReadSample
+from api.events.watch import EventWatch
+from api.search.read_sample import ReadSample
+from api.system.figures import Figures
 from pipeline import bootstrap
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import (

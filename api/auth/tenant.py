@@ -24,7 +24,7 @@ import orjson
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader
 
-from api import audit
+from api.audit import recording as audit
 from api.dependencies import Api, api_of
 from api.errors import Unauthorized
 from pipeline.domain.errors import Forbidden, NotFound

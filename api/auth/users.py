@@ -16,7 +16,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from api import audit
+from api.audit import recording as audit
 from api.auth.tenant import Authenticated, own_project
 from api.dependencies import Api, Given
 from pipeline.domain.errors import Forbidden, NotFound

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
-from api import audit
+from api.audit import recording as audit
 from api.console.forms import Fields, fields_of
 from api.dependencies import Api, api_of
 from pipeline.domain.errors import Forbidden, MemlaneError

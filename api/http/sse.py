@@ -12,8 +12,8 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from api.event_watch import EventWatch
-from api.views import events as event_views
+from api.events import views as event_views
+from api.events.watch import EventWatch
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.store import Events
 

@@ -13,16 +13,18 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query
 from starlette.exceptions import HTTPException
 
+from api.adds import routes as adds
 from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
+from api.entities import routes as entities
+from api.events import views as event_views
 from api.http.ids import uuid
 from api.http.strict_json import StrictJson
+from api.memories import routes as memories
+from api.memories.schemas import UpdateRequest
 from api.oss import views
 from api.oss.schemas import OssAdd, OssSearch
-from api.routes import adds, entities, memories
-from api.routes.search import ranked
-from api.schemas import UpdateRequest
-from api.views import events as event_views
+from api.search.routes import ranked
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import parse

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid5
 
-from api.views.memories import scope_ids
-from api.views.search import scored
+from api.memories.views import scope_ids
+from api.search.views import scored
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.memories.history import HistoryEntry

@@ -18,9 +18,9 @@ from api.app import create_app, limits
 from api.auth.key_cache import KeyRing
 from api.backpressure import Gate
 from api.dependencies import Api
-from api.event_watch import EventWatch
-from api.figures import Figures
-from api.read_sample import ReadSample
+from api.events.watch import EventWatch
+from api.search.read_sample import ReadSample
+from api.system.figures import Figures
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.bootstrap import Stores
 from pipeline.domain.events import AddOptions

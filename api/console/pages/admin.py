@@ -13,9 +13,9 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Administering, ConsoleSession, Viewing
 from api.dependencies import Given
-from api.routes import keys as key_routes
-from api.routes import organizations as routes
-from api.schemas.tenants import KeyRequest, MemberRequest, ProjectRequest
+from api.keys import routes as key_routes
+from api.tenants import routes
+from api.tenants.schemas import KeyRequest, MemberRequest, ProjectRequest
 from pipeline.domain.tenants import Access
 from pipeline.settings import Settings
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.routing import APIRoute, iter_route_contexts
 
+from api.audit import routes
 from api.console.cursors import PAGE
 from api.console.page_route import PageRoute
 from api.console.rendering import show
 from api.console.session import Viewing
 from api.dependencies import Given
 from api.http.ids import uuid
-from api.routes import audit as routes
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 

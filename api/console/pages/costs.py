@@ -13,9 +13,9 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Administering, ConsoleSession, Viewing
 from api.dependencies import Api, Given
-from api.routes import organizations as routes
-from api.schemas.tenants import BudgetsRequest, ProjectUpdateRequest
-from api.views import usage as usage_views
+from api.events import usage as usage_views
+from api.tenants import routes
+from api.tenants.schemas import BudgetsRequest, ProjectUpdateRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import period
 from pipeline.domain.modes import budgets_of

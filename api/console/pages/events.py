@@ -18,11 +18,11 @@ from api.console.session import Changing, ConsoleSession, Viewing
 from api.console.waterfall import waterfall
 from api.console.word_marks import source_parts
 from api.dependencies import Api, Given
+from api.events import routes
+from api.events import views as event_views
+from api.events.schemas import ReplayRequest, UndoRequest
 from api.http.ids import EntityIds, uuid
 from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
-from api.routes import events as routes
-from api.schemas import ReplayRequest, UndoRequest
-from api.views import events as event_views
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import EventFilter, period
 from pipeline.events.store import Progress

@@ -12,12 +12,12 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
+from api.events import routes as event_routes
+from api.events import views as event_views
+from api.events.schemas import ReplayManyRequest
 from api.http.ids import uuid
-from api.routes import events as event_routes
-from api.routes import webhooks as routes
-from api.schemas import ReplayManyRequest
-from api.schemas import webhooks as webhook_schemas
-from api.views import events as event_views
+from api.webhooks import routes
+from api.webhooks import schemas as webhook_schemas
 from pipeline.domain.events import FailureCode, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.webhooks.service import EVENT_TYPES

@@ -12,10 +12,10 @@ from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, back, page_number, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
+from api.graph import routes
+from api.graph.schemas import MergeRequest, RenameRequest
 from api.http.ids import EntityIds, uuid
 from api.http.paging import Page
-from api.routes import graph as routes
-from api.schemas.graph import MergeRequest, RenameRequest
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 

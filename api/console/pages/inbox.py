@@ -7,23 +7,23 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from api.auth.tenant import Administration
+from api.conflicts import routes as conflict_routes
+from api.conflicts import views as conflict_views
+from api.conflicts.schemas import ConflictResolveRequest
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, page_number, show
 from api.console.session import Administering, Changing, Viewing
+from api.curator import routes as curator_routes
+from api.curator import views as curator_views
+from api.curator.schemas import CuratorRunRequest
 from api.dependencies import Given
 from api.http.paging import Page
-from api.routes import conflicts as conflict_routes
-from api.routes import curator as curator_routes
-from api.routes import organizations as organization_routes
-from api.routes import suggestions as routes
-from api.schemas.conflicts import ConflictResolveRequest
-from api.schemas.curator import CuratorRunRequest
-from api.schemas.suggestions import AcceptRequest, DecideRequest
-from api.schemas.tenants import CuratorSchedule, ProjectUpdateRequest
-from api.views import conflicts as conflict_views
-from api.views import curator as curator_views
-from api.views import suggestions as suggestion_views
+from api.suggestions import routes
+from api.suggestions import views as suggestion_views
+from api.suggestions.schemas import AcceptRequest, DecideRequest
+from api.tenants import routes as organization_routes
+from api.tenants.schemas import CuratorSchedule, ProjectUpdateRequest
 from pipeline.domain.conflicts import ConflictState
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ENTITY_IDS

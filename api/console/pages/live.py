@@ -12,7 +12,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import is_update, part, show
 from api.console.session import Viewing
 from api.dependencies import Api, Given
-from api.views import events as event_views
+from api.events import views as event_views
 from pipeline.domain.filters import EventFilter
 from pipeline.lanes.queue_view import MinuteCount
 from pipeline.tenants.projects import Project

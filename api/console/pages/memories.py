@@ -15,11 +15,13 @@ from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Api, Given
 from api.http.ids import EntityIds, uuid
-from api.routes import memories as routes
-from api.routes import versions as version_routes
-from api.schemas import FeedbackRequest, ListRequest, SnapshotQuery, UpdateRequest
-from api.schemas.versions import RestoreRequest
-from api.views import memories as memory_views
+from api.lists.schemas import ListRequest
+from api.memories import routes
+from api.memories import views as memory_views
+from api.memories.schemas import FeedbackRequest, UpdateRequest
+from api.versions import routes as version_routes
+from api.versions.schemas import RestoreRequest
+from api.versions.snapshots import SnapshotQuery
 from pipeline.domain.errors import NotFound
 from pipeline.domain.memories import Memory
 from pipeline.tenants.projects import Project

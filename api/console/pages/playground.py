@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from api.adds import routes as adds
+from api.adds.schemas import AddRequest
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
-from api.routes import adds
-from api.schemas import AddRequest
 from pipeline.settings import RULES
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)

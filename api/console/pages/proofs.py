@@ -9,10 +9,10 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
+from api.erasures import routes as erasure_routes
+from api.erasures.schemas import ErasureRequest
 from api.http.ids import uuid
-from api.routes import erasures as erasure_routes
-from api.routes import verification as routes
-from api.schemas.erasures import ErasureRequest
+from api.verification import routes
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.tenants import Access
 

@@ -9,9 +9,9 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
-from api.routes import replays as routes
-from api.schemas.replays import BeginRequest, SwitchRequest
-from api.views import replays as replay_views
+from api.replays import routes
+from api.replays import views as replay_views
+from api.replays.schemas import BeginRequest, SwitchRequest
 from pipeline.domain.filters import ENTITY_IDS
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)

@@ -12,8 +12,8 @@ from api.console.rendering import show
 from api.console.session import Viewing
 from api.dependencies import Api, Given
 from api.http.ids import EntityIds, uuid
-from api.routes import search as routes
-from api.schemas import SearchRequest
+from api.search import routes
+from api.search.schemas import SearchRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.tenants.projects import Project
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from api import audit
+from api.audit import recording as audit
 from api.console.forms import Form
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show

@@ -14,21 +14,22 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
-from api import audit
+from api.audit import recording as audit
 from api.auth.users import require_own
 from api.console.cursors import PAGE, PageCursor
 from api.console.forms import Fields, Form, checked, fields_of
 from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, show
 from api.dependencies import Api, Given, api_of
+from api.erasures import routes as erasure_routes
+from api.erasures.schemas import ErasureRequest
 from api.errors import Unauthorized
 from api.http.ids import uuid
-from api.routes import erasures as erasure_routes
-from api.routes import memories as routes
-from api.schemas import ListRequest, UpdateRequest
-from api.schemas.erasures import ErasureRequest
-from api.user_download import AS_FILE, download
-from api.views import memories as memory_views
+from api.lists.schemas import ListRequest
+from api.memories import routes
+from api.memories import views as memory_views
+from api.memories.schemas import UpdateRequest
+from api.user_tokens.download import AS_FILE, download
 from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Right
 from pipeline.settings import Settings

@@ -12,10 +12,10 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Administering, Changing, Viewing
 from api.dependencies import Given
-from api.routes import organizations as organization_routes
-from api.routes import user_tokens as routes
-from api.schemas.tenants import ProjectUpdateRequest
-from api.schemas.user_tokens import UserTokenRequest
+from api.tenants import routes as organization_routes
+from api.tenants.schemas import ProjectUpdateRequest
+from api.user_tokens import routes
+from api.user_tokens.schemas import UserTokenRequest
 from pipeline.domain.tenants import Right
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from tenacity import wait_none
 
-from api.views import usage as usage_views
+from api.events import usage as usage_views
 from pipeline.accounting.costs import Paid, total
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy

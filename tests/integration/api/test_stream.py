@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from api.event_watch import EventWatch
+from api.events.watch import EventWatch
 from api.http.sse import HEARTBEAT, live
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
@@ -134,8 +134,8 @@ async def test_a_wait_is_sent_with_its_reason_and_its_end(
 async def test_an_event_without_progress_is_polled_less_often(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.event_watch.IDLE_AFTER_S", -1.0)
-    monkeypatch.setattr("api.event_watch.IDLE_POLL_S", 3600.0)
+    monkeypatch.setattr("api.events.watch.IDLE_AFTER_S", -1.0)
+    monkeypatch.setattr("api.events.watch.IDLE_POLL_S", 3600.0)
     events = Counting(engine.ledger.engine)
     watch = EventWatch(events)
     idle, moving = await engine.add("I like jazz."), await engine.add("I like tea.", user_id="jon")

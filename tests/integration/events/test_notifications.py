@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from api.event_watch import EventWatch
+from api.events.watch import EventWatch
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import ModelRejected
 from pipeline.domain.events import AddOptions, Status
@@ -147,7 +147,7 @@ async def test_behind_a_pooler_there_are_only_polls(engine: Engine) -> None:
 async def test_a_notification_ends_the_wait_without_a_poll(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.event_watch.NOTIFIED_POLL_S", 3600.0)
+    monkeypatch.setattr("api.events.watch.NOTIFIED_POLL_S", 3600.0)
     events = Polls(engine.ledger.engine)
     watch = EventWatch(events)
     watch.listening = True

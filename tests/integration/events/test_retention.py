@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from api.views import events as event_views
+from api.events import views as event_views
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.events import retention

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.views import search as search_views
+from api.search import views as search_views
 from pipeline.memories import history
 from pipeline.stores import Ledger
 from tests.support.api_service import ADD, MAYA, Service, serving

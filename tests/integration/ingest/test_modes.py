@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from api.views import events as event_views
+from api.events import views as event_views
 from pipeline import telemetry
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import (

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from api.views import events as event_views
+from api.events import views as event_views
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import AddOptions, Status
 from pipeline.domain.facts import Fact

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from api.dependencies import STUCK_S
-from api.figures import Figures
+from api.system.figures import Figures
 from pipeline import telemetry
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text, update
 
-from api.read_sample import MOST_SEARCHES, ReadSample, may_be_sampled
+from api.search.read_sample import MOST_SEARCHES, ReadSample, may_be_sampled
 from pipeline.domain.filters import parse
 from pipeline.events.retention import Retention
 from pipeline.ledger.tables import memory_reads

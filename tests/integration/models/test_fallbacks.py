@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tenacity import wait_none
 
-from api.views import usage as usage_views
+from api.events import usage as usage_views
 from pipeline.accounting.costs import Paid, total
 from pipeline.adapters.llm_openai import OpenAIChat
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy

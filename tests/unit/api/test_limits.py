@@ -9,22 +9,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from api.http import strict_json
-from api.schemas import (
-    MOST_MESSAGES,
-    AddRequest,
-    BatchUpdateRequest,
-    ExportRequest,
-    FeedbackRequest,
-    ListRequest,
-    RegisterRequest,
-    ReplayRequest,
-    UpdateRequest,
-    limits,
-)
-from api.schemas import replays as replay_schemas
-from api.schemas import tenants as tenant_schemas
-from api.schemas.graph import RenameRequest
+from api.adds.schemas import MOST_MESSAGES, AddRequest
+from api.entities.schemas import RegisterRequest
+from api.events.schemas import ReplayRequest
+from api.exports.schemas import ExportRequest
+from api.graph.schemas import RenameRequest
+from api.http import limits, strict_json
+from api.lists.schemas import ListRequest
+from api.memories.schemas import BatchUpdateRequest, FeedbackRequest, UpdateRequest
+from api.replays import schemas as replay_schemas
+from api.tenants import schemas as tenant_schemas
 
 ID = "00000000-0000-0000-0000-000000000001"
 TEXT = "x" * (limits.LONGEST_TEXT + 1)

@@ -8,16 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from api.schemas.limits import LONGEST_TEXT
-from api.schemas.messages import (
-    CALLS,
-    CUT,
-    NOT_FETCHED,
-    NOT_READABLE,
-    NOT_TEXT,
-    TOO_LONG,
-    MessageIn,
-)
+from api.adds.messages import CALLS, CUT, NOT_FETCHED, NOT_READABLE, NOT_TEXT, TOO_LONG, MessageIn
+from api.http.limits import LONGEST_TEXT
 from pipeline.domain.messages import Message, Omission, Role
 
 

@@ -11,18 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from api.schemas import (
-    LONGEST_ID,
-    MOST_MESSAGES,
-    AddRequest,
-    ListRequest,
-    OlderSearchRequest,
-    ReadRequest,
-    SearchRequest,
-    UpdateRequest,
-)
-from api.schemas.tenants import BudgetRequest
-from api.views import memories as memory_views
+from api.adds.schemas import MOST_MESSAGES, AddRequest
+from api.http.body import LONGEST_ID
+from api.lists.schemas import ListRequest, ReadRequest
+from api.memories import views as memory_views
+from api.memories.schemas import UpdateRequest
+from api.search.schemas import OlderSearchRequest, SearchRequest
+from api.tenants.schemas import BudgetRequest
 from pipeline.domain import filters
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import Instructions

@@ -1,0 +1,1 @@
+"""Open conflicts between memories, and their resolution."""

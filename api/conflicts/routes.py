@@ -1,0 +1,66 @@
+"""Open conflicts: statements that cannot both hold, and their resolution."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from api.auth.tenant import Caller
+from api.conflicts import views as conflict_views
+from api.conflicts.schemas import ConflictResolveRequest
+from api.dependencies import Given
+from api.http.ids import uuid
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from pipeline.conflicts import service as use_cases
+from pipeline.domain.conflicts import ConflictState
+
+router = APIRouter(prefix="/v1/conflicts", tags=["suggestions"], route_class=StrictJson)
+
+
+@router.get("/")
+async def list_conflicts(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    state: Annotated[ConflictState | None, Query()] = None,
+) -> dict[str, Any]:
+    """Statements that cannot both hold and that nothing decides, newest first.
+
+    `question` is the one to ask the person. `state`: OPEN or RESOLVED.
+    """
+    rows, count = await api.stores.ledger.conflicts.page(
+        project.id, state=state, limit=page.limit, offset=page.offset
+    )
+    return page.envelope([conflict_views.conflict(row) for row in rows], count, http)
+
+
+@router.get("/{conflict_id}/")
+async def get(conflict_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """One conflict: its statements, the question to ask, and the resolution."""
+    return conflict_views.conflict(
+        await api.stores.ledger.conflicts.get(project.id, uuid("conflict_id", conflict_id))
+    )
+
+
+@router.post("/{conflict_id}/resolve/")
+async def resolve(
+    conflict_id: str, request: ConflictResolveRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Resolve an open conflict: keep one memory, keep both, or replace them by a text.
+
+    `resolution_event_id` is an event with a receipt; an undo of it opens the conflict again.
+    """
+    identity, stores = uuid("conflict_id", conflict_id), api.stores
+    await use_cases.resolve(
+        project.id,
+        identity,
+        keep=request.kept_id,
+        text=request.text,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+    )
+    return conflict_views.conflict(await stores.ledger.conflicts.get(project.id, identity))

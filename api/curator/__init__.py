@@ -1,0 +1,1 @@
+"""Runs of the curator: start, list, cancel."""

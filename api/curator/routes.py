@@ -1,0 +1,57 @@
+"""Runs of the curator, which looks through a scope's memories and makes suggestions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from api.auth.tenant import Caller
+from api.curator import views as curator_views
+from api.curator.schemas import CuratorRunRequest
+from api.dependencies import Given
+from api.http.ids import uuid
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from pipeline.curator.store import RunLimits
+
+router = APIRouter(prefix="/v1/curator/runs", tags=["suggestions"], route_class=StrictJson)
+
+
+@router.post("/")
+async def start(request: CuratorRunRequest, api: Given, project: Caller) -> dict[str, Any]:
+    """Start a run over the memories of exactly these ids, or return the one that is open already.
+
+    Its suggestions change nothing until they are accepted.
+    """
+    most, runs = api.settings, api.stores.ledger.curator
+    limits = RunLimits(
+        min(request.suggestions or most.curator_suggestions, most.curator_suggestions),
+        min(request.tokens or most.curator_tokens, most.curator_tokens),
+    )
+    run_id = await runs.start(request.scope(project.id), limits)
+    return curator_views.run(await runs.get(project.id, run_id))
+
+
+@router.get("/")
+async def list_runs(api: Given, project: Caller, http: Request, page: Paged) -> dict[str, Any]:
+    """The project's runs, newest first."""
+    rows, count = await api.stores.ledger.curator.page(
+        project.id, limit=page.limit, offset=page.offset
+    )
+    return page.envelope([curator_views.run(row) for row in rows], count, http)
+
+
+@router.get("/{curator_run_id}/")
+async def get(curator_run_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """One run: its state, its numbers, and what it cost."""
+    run = await api.stores.ledger.curator.get(project.id, uuid("curator_run_id", curator_run_id))
+    return curator_views.run(run)
+
+
+@router.post("/{curator_run_id}/cancel/")
+async def cancel(curator_run_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """End an open run; its suggestions stay. A run that has ended is left as it is."""
+    identity, runs = uuid("curator_run_id", curator_run_id), api.stores.ledger.curator
+    await runs.cancel(project.id, identity)
+    return curator_views.run(await runs.get(project.id, identity))

@@ -1,0 +1,1 @@
+"""Users, agents, apps and runs: list, register, delete."""

@@ -1,0 +1,144 @@
+"""Users, agents, apps and runs: list, register and erase them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from api.auth.tenant import Caller
+from api.dependencies import Api, Given
+from api.entities import views as owner_views
+from api.entities.schemas import RegisterRequest
+from api.events.routes import UNRECORDED
+from api.http.large_answers import answer
+from api.http.paging import page_of
+from api.http.strict_json import StrictJson
+from api.memories.routes import IN_PROGRESS
+from api.search.views import KEYS_OF_A_ROW
+from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.events import EventType
+from pipeline.domain.filters import ENTITY_IDS
+from pipeline.erasure import service as erasure
+from pipeline.erasure.store import OwnerKey
+from pipeline.tenants.owners import KINDS, Owner
+from pipeline.tenants.projects import Project
+
+router = APIRouter(tags=["entities"], route_class=StrictJson)
+
+# The Python client reads only the first page, and its reset() deletes what it read.
+PAGE_SIZE = LARGEST_PAGE = 10_000
+
+
+@router.get("/v1/entities/")
+async def list_entities(
+    api: Given,
+    project: Caller,
+    http: Request,
+    number: Annotated[int | None, Query(alias="page")] = None,
+    size: Annotated[int | None, Query(alias="page_size")] = None,
+    offset: Annotated[
+        int | None, Query(description="Rows before the page, as in `next`; in place of `page`.")
+    ] = None,
+) -> dict[str, Any]:
+    """All users, agents, apps and runs, newest first, with their numbers of memories."""
+    page = page_of(number, size, offset=offset, may_end=True, usual=PAGE_SIZE, largest=LARGEST_PAGE)
+    stored = api.stores.ledger.owners
+    owners = await stored.page(project.id, limit=page.limit, offset=page.offset)
+    numbers = await stored.totals(project.id)
+    totals = {f"total_{kind}s": number for kind, number in numbers.items()}
+
+    def build() -> dict[str, Any]:
+        rows = [owner_views.owner(row, project) for row in owners]
+        return page.envelope(rows, sum(numbers.values()), http) | totals
+
+    keys = sum(len(row.metadata or ()) for row in owners)
+    return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW, characters=0)
+
+
+@router.get("/v1/entities/filters/")
+async def filters(api: Given, project: Caller) -> dict[str, Any]:
+    """The values that filters of lists and searches accept."""
+    users = await api.stores.ledger.owners.page(project.id, kind="user", limit=PAGE_SIZE)
+    return {
+        "event_type": [*EventType, *UNRECORDED],
+        "categories": await api.stores.ledger.memories.categories(project.id),
+        "users": [user.id for user in users],
+        "parameters": [owner_views.parameter(name) for name in ENTITY_IDS],
+    }
+
+
+@router.get("/v2/entities/{entity_type}/{entity_id:path}/")
+async def get(
+    entity_type: str, entity_id: str, api: Given, project: Caller
+) -> list[dict[str, Any]]:
+    """One user, agent, app or run, as a list with one element."""
+    return [owner_views.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
+
+
+@router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
+async def delete_by_number(
+    entity_type: str, entity_id: str, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Same as version 2; the id may also be the number that the registration returned."""
+    kind = kind_of(entity_type)
+    owners = api.stores.ledger.owners
+    if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
+        page = await owners.page(project.id, kind=kind, limit=PAGE_SIZE)
+        numbers = {str(owner_views.number(project.id, kind, row.id)): row.id for row in page}
+        entity_id = numbers.get(entity_id, entity_id)
+    return await delete(entity_type, entity_id, api, project)
+
+
+@router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
+async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """Erase everything with this id: memories, history, messages. This cannot be undone.
+
+    An unknown id is not an error: it may just have been erased. The receipt is at
+    `/v1/erasures/{event_id}/`.
+    """
+    owner = OwnerKey(kind_of(entity_type), entity_id)
+    event_id = await erasure.erase(project.id, owner, erasures=api.stores.ledger.erasures)
+    return {"message": IN_PROGRESS, "event_id": str(event_id)}
+
+
+def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """A handler that registers entities of one kind."""
+
+    async def register(request: RegisterRequest, api: Given, project: Caller) -> dict[str, Any]:
+        owner_id = request.id_of(kind)
+        if owner_id is None:
+            raise InvalidInput(f"{KINDS[kind]} is missing.")
+        await api.stores.ledger.owners.register(
+            project.id,
+            kind,
+            owner_id,
+            name=request.name or owner_id,
+            metadata=request.metadata,
+        )
+        return owner_views.registered(await _one(kind, owner_id, api, project), project)
+
+    register.__doc__ = f"Register {kind}s with a name and metadata before their first add."
+    return register
+
+
+for _kind in KINDS:
+    router.post(f"/v1/{_kind}s/", status_code=201, name=f"register_{_kind}")(registering(_kind))
+
+NO_SUCH_ENTITY = "Entity not found!"
+
+
+def kind_of(entity_type: str) -> str:
+    """The singular of an entity type in a path. Errors: InvalidInput for an unknown type."""
+    kind = entity_type.removesuffix("s")
+    if kind not in KINDS:
+        raise InvalidInput("Invalid entity type")
+    return kind
+
+
+async def _one(kind: str, entity_id: str, api: Api, project: Project) -> Owner:
+    owners = await api.stores.ledger.owners.with_id(project.id, entity_id, kind=kind)
+    if not owners:
+        raise NotFound(NO_SUCH_ENTITY)
+    return owners[0]

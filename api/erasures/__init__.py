@@ -1,0 +1,1 @@
+"""Erasure of a user, and its receipt."""

@@ -1,0 +1,1 @@
+"""Events: status, receipt, stream, cancel, replay and undo."""

@@ -1,0 +1,223 @@
+"""Events: read, follow, cancel, replay and undo them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Api, Given
+from api.events import views as event_views
+from api.events.schemas import ReplayManyRequest, ReplayRequest, UndoRequest
+from api.examples import answers
+from api.http.ids import EntityIds, uuid
+from api.http.large_answers import answer
+from api.http.paging import Paged
+from api.http.sse import UNBUFFERED, live
+from api.http.strict_json import StrictJson
+from api.lists.schemas import LONGEST_WAIT_S
+from api.profiles import views as profile_views
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import EventType, FailureCode, Status
+from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
+from pipeline.domain.graph import GraphStatus
+from pipeline.events import service as use_cases
+from pipeline.events.store import EventView
+from pipeline.tenants.projects import Project
+
+router = APIRouter(tags=["events"], route_class=StrictJson)
+
+# Event types that clients may ask for, but that the ledger does not record.
+# Receipt lines and messages of an event that take as long as rows of a list.
+ROWS_OF_AN_EVENT = 10
+UNRECORDED = ("UPDATE", "DELETE", "SEARCH", "GET", "GET_ALL")
+
+
+@router.get("/v1/event/{event_id}/", responses=answers("event"))
+@router.get("/v1/events/{event_id}/", include_in_schema=False)
+async def get(
+    event_id: str,
+    api: Given,
+    project: Caller,
+    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = 0.0,
+) -> dict[str, Any]:
+    """An event with its receipt. `wait`: seconds to wait for its end before the response."""
+    identity = uuid("event_id", event_id)
+    view = await api.stores.ledger.events.get(project.id, identity)
+    if wait and view.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
+        view = await api.stores.ledger.events.get(project.id, identity)
+    return await receipt_of(view, api, project)
+
+
+async def receipt_of(view: EventView, api: Api, project: Project) -> dict[str, Any]:
+    """An event, with the fields of the user's profile that it or its memories fill."""
+    ledger, shown = api.stores.ledger, event_views.event(view)
+    if view.event_type == EventType.PROFILE and view.status is Status.SUCCEEDED:
+        answer = await ledger.answers.of(project.id, view.id)
+        return shown | {"profile_fields": profile_views.receipt(answer)}
+    memory_ids = [line.memory_id for line in view.receipt if line.memory_id]
+    if memory_ids and view.scope.user_id is not None:
+        filled = await ledger.profiles.filled_by(project.id, memory_ids)
+        event_views.add_filled(shown["results"], filled)
+    return shown
+
+
+@router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)
+async def stream(event_id: str, api: Given, project: Caller) -> StreamingResponse:
+    """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
+    `end` with the whole event. A comment every 15 s prevents proxies from closing the connection.
+    """
+    identity = uuid("event_id", event_id)
+    ledger = api.stores.ledger.events
+    await ledger.status(project.id, identity)  # 404 must be sent before the stream starts
+    frames = live(project.id, identity, events=ledger, watch=api.watch)
+    return StreamingResponse(frames, media_type="text/event-stream", headers=UNBUFFERED)
+
+
+@router.get("/v1/events/")
+async def list_events(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    ids: EntityIds,
+    status: str | None = None,
+    event_type: str | None = None,
+    start_date: str | None = None,
+    end_date: str | None = None,
+) -> dict[str, Any]:
+    """The project's events, newest first. `status` and `event_type` accept several words, separated
+    by commas.
+    """
+    wanted = EventFilter(
+        ids,
+        kinds=kinds(event_type) if event_type else (),
+        statuses=statuses(status) if status else (),
+        created=period(start_date, end_date),
+    )
+    events, count = await api.stores.ledger.events.page(
+        project.id, wanted, limit=page.limit, offset=page.offset
+    )
+
+    def build() -> dict[str, Any]:
+        return page.envelope([event_views.event(event) for event in events], count, http)
+
+    return await answer(build, rows=ROWS_OF_AN_EVENT * len(events), characters=0)
+
+
+@router.post("/v1/event/{event_id}/cancel/")
+async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """Cancel an event before it has an effect; no further model call is made.
+
+    409 if its memories are stored or it has ended; a second cancel changes nothing. The response is
+    the event: FAILED with code CANCELLED.
+    """
+    identity = uuid("event_id", event_id)
+    ledger = api.stores.ledger
+    await use_cases.cancel(project.id, identity, ledger=ledger, dispatcher=api.dispatcher)
+    return event_views.event(await ledger.events.get(project.id, identity))
+
+
+@router.post("/v1/event/{event_id}/replay/")
+async def replay(
+    event_id: str, api: Given, project: Caller, request: ReplayRequest | None = None
+) -> dict[str, Any]:
+    """Retry a FAILED event at the tail of its lane. The body may replace its messages or
+    instructions. 409 for an event that has not failed.
+
+    `{"stage": "relate"}` repeats only the graph stage of an event that SUCCEEDED with
+    `graph_status` FAILED or PARTIAL, together with the other events of its batch.
+
+    With `dry_run` the response is a new event of type DRY_RUN, which computes the receipt.
+    """
+    edit = request or ReplayRequest()
+    identity = uuid("event_id", event_id)
+    if edit.dry_run:
+        identity = await use_cases.rehearse(
+            project.id,
+            identity,
+            messages=edit.turns(),
+            instructions=edit.instructions(),
+            ledger=api.stores.ledger,
+            dispatcher=api.dispatcher,
+        )
+        return event_views.event(await api.stores.ledger.events.get(project.id, identity))
+    whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
+    again = use_cases.replay_graph if edit.stage else whole
+    await again(project.id, identity, ledger=api.stores.ledger, dispatcher=api.dispatcher)
+    return event_views.event(await api.stores.ledger.events.get(project.id, identity))
+
+
+@router.post("/v1/events/replay/")
+async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -> dict[str, Any]:
+    """Retry the FAILED events that match, oldest first, up to 1,000 for each call.
+
+    Cancelled events are included only if `code` is CANCELLED. With `stage` "relate", the graph
+    stage of events that SUCCEEDED is repeated if their `graph_status` is FAILED, or PARTIAL if the
+    request says so; those replayed before come last.
+    """
+    given = request.model_dump()
+    cancelled = request.code is FailureCode.CANCELLED
+    ended = Status.CANCELLED if cancelled else Status.FAILED
+    wanted = EventFilter(
+        {name: given[name] for name in ENTITY_IDS if given[name]},
+        statuses=() if request.stage else (ended,),
+        created=period(request.start_date, request.end_date),
+        code=request.code,
+        graph_status=request.graph_status or GraphStatus.FAILED if request.stage else None,
+    )
+    ids = await use_cases.replay_all(
+        project.id, wanted, ledger=api.stores.ledger, dispatcher=api.dispatcher
+    )
+    return {"replayed": len(ids), "event_ids": [str(event_id) for event_id in ids]}
+
+
+@router.post("/v1/event/{event_id}/undo/")
+async def undo(
+    event_id: str,
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    request: UndoRequest | None = None,
+) -> dict[str, Any]:
+    """Undo the changes of an event: added memories are removed, changed and deleted ones are
+    restored, and so are relations.
+
+    409 names every memory that a later event or a person has changed since then; with `force` these
+    are skipped and listed. A second undo is refused. With `dry_run` the response is the same,
+    without `undone_at`, and nothing changes.
+    """
+    identity = uuid("event_id", event_id)
+    stores = api.stores
+    undone = await use_cases.undo(
+        project.id,
+        identity,
+        force=request is not None and request.force,
+        dry_run=request is not None and request.dry_run,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+        key_id=grant.key_id,
+    )
+    return event_views.undone(identity, undone)
+
+
+def statuses(value: str) -> list[str]:
+    """A client's statuses as the ledger's: FAILED includes CANCELLED. Errors: InvalidInput."""
+    words = _words("status", value, list(Status))
+    return [*words, Status.CANCELLED] if Status.FAILED in words else words
+
+
+def kinds(value: str) -> list[str]:
+    """A client's event types as the ledger's; reads are not recorded. Errors: InvalidInput."""
+    return _words("event_type", value, [*EventType, *UNRECORDED])
+
+
+def _words(name: str, value: str, known: list[str]) -> list[str]:
+    words = [word.strip().upper() for word in value.split(",")]
+    if not set(words) <= set(known):
+        raise InvalidInput(f"{name} is one of {', '.join(known)}.")
+    return words

@@ -1,0 +1,1 @@
+"""Structured exports and summaries by a model."""

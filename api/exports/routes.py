@@ -1,0 +1,84 @@
+"""Exports in a given JSON schema, and summaries, of all memories that match."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Response
+
+from api.auth.tenant import Caller, Reader
+from api.dependencies import Api, Given
+from api.exports.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
+from api.http.strict_json import StrictJson
+from pipeline.domain.errors import Conflict
+from pipeline.domain.events import AddOptions, Status
+from pipeline.ingest import accept
+from pipeline.tenants.projects import Project
+
+router = APIRouter(tags=["exports"], route_class=StrictJson)
+
+
+@router.post("/v1/exports/", status_code=201)
+async def create(request: ExportRequest, api: Given, project: Caller) -> dict[str, str]:
+    """Fill an object of a given JSON schema from the memories that match the filters. The returned
+    id is that of an event, which can be polled.
+    """
+    event_id = await _ask(request, request.options(), api, project)
+    return {"message": "Export accepted; ask for it by its id.", "id": str(event_id)}
+
+
+@router.post("/v1/exports/get/")
+async def get(
+    request: ExportReadRequest, api: Given, project: Reader, response: Response
+) -> dict[str, Any]:
+    """The filled object, by `memory_export_id`, or the newest one of the same filters. The response
+    waits for it; 202 if it is not ready in time.
+    """
+    event_id = await api.stores.ledger.answers.export(
+        project.id,
+        event_id=request.memory_export_id,
+        filters=request.condition(),
+        snapshot=request.snapshot(),
+    )
+    answer = await _answer(event_id, api, project)
+    response.status_code = 200 if answer is not None else 202
+    return _waiting(event_id) if answer is None else answer
+
+
+@router.post("/v1/summary/")
+async def summary(
+    request: SummaryRequest, api: Given, project: Caller, response: Response
+) -> dict[str, Any]:
+    """A short summary of the memories that match the filters. 202 if it takes too long; then the
+    event has the summary.
+    """
+    event_id = await _ask(request, request.options(), api, project)
+    answer = await _answer(event_id, api, project)
+    response.status_code = 200 if answer is not None else 202
+    return _waiting(event_id) if answer is None else answer
+
+
+async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project: Project) -> UUID:
+    scope = request.scope(project)
+    api.gate.admit(scope)
+    return await accept.accept(
+        scope, (), options, said_at=None, ledger=api.stores.ledger, dispatcher=api.dispatcher
+    )
+
+
+async def _answer(event_id: UUID, api: Api, project: Project) -> dict[str, Any] | None:
+    """The object of an ended event; None if it is not ready. Errors: Conflict if it failed."""
+    await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s)
+    event = await api.stores.ledger.events.get(project.id, event_id)
+    if event.status in (Status.FAILED, Status.CANCELLED):
+        text = f"Nothing was made, with {event.failure_code}: {event.failure_detail}"
+        raise Conflict(text, code=event.failure_code)
+    if event.status is not Status.SUCCEEDED:
+        return None
+    return await api.stores.ledger.answers.of(project.id, event_id)
+
+
+def _waiting(event_id: UUID) -> dict[str, str]:
+    message = "Not ready yet; ask again, or poll the event."
+    return {"message": message, "id": str(event_id), "status": Status.PENDING}

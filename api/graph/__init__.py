@@ -1,0 +1,1 @@
+"""Entities and relations: read, rename, merge, split."""

@@ -1,0 +1,124 @@
+"""The graph of a scope: the neighbourhood of an entity at a time, and edits of entities."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+
+from api.auth.tenant import Caller
+from api.dependencies import Given
+from api.graph import views as graph_views
+from api.graph.schemas import LONGEST_NAME, MergeRequest, RenameRequest
+from api.http.ids import SomeEntityIds
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from api.search import views as search_views
+from pipeline.domain.filters import moment
+from pipeline.graph.views import GraphTimes
+
+router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=StrictJson)
+
+Name = Annotated[str | None, Query(min_length=1, max_length=LONGEST_NAME)]
+
+
+@router.get("/")
+async def neighbourhood(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    ids: SomeEntityIds,
+    entity: Name = None,
+    entity_id: UUID | None = None,
+    hops: Annotated[int, Query(ge=1, le=3)] = 1,
+    as_of: str | None = None,
+    valid_at: str | None = None,
+) -> dict[str, Any]:
+    """The relations around an entity, by name or id, nearest first, up to `hops` away; without an
+    entity all relations of these ids, newest first.
+
+    `valid_at`: those that held in the world at that time; `as_of`: those that Memlane knew then.
+    `incomplete`: relations may be missing, because more than 1,000 scopes have these ids.
+    """
+    times = GraphTimes(
+        None if as_of is None else moment("as_of", as_of),
+        None if valid_at is None else moment("valid_at", valid_at),
+    )
+    graph = api.stores.ledger.graph
+    if entity is None and entity_id is None:
+        rows, count = await graph.page(
+            project.id, ids, times=times, limit=page.limit, offset=page.offset
+        )
+        incomplete = False
+    else:
+        near, incomplete = await graph.around(
+            project.id, ids, name=entity, node_id=entity_id, hops=hops, times=times
+        )
+        rows, count = near[page.offset : page.offset + page.limit], len(near)
+    envelope = page.envelope([search_views.path(row) for row in rows], count, http)
+    return envelope | {"incomplete": incomplete}
+
+
+@router.get("/export/")
+async def export(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    ids: SomeEntityIds,
+    as_of: str | None = None,
+) -> dict[str, Any]:
+    """Every entity and relation of these ids with both times, merged and ended ones too, entities
+    first, oldest first; `as_of`: as it was stored at that time.
+    """
+    rows, count = await api.stores.ledger.graph_export.page(
+        project.id,
+        ids,
+        as_of=None if as_of is None else moment("as_of", as_of),
+        limit=page.limit,
+        offset=page.offset,
+    )
+    return page.envelope(rows, count, http)
+
+
+ENTITY = "/entities/{node_id}/"
+
+
+@router.get(ENTITY)
+async def get_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+    """An entity, with the entities that are merged into it."""
+    return graph_views.entity(await api.stores.ledger.graph_editing.get(project.id, node_id))
+
+
+@router.put(ENTITY)
+async def rename_entity(
+    node_id: UUID, request: RenameRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Change the name or the type of an entity."""
+    editing = api.stores.ledger.graph_editing
+    row = await editing.rename(project.id, node_id, name=request.name, kind=request.kind)
+    return graph_views.entity(row)
+
+
+@router.delete(ENTITY)
+async def delete_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+    """Delete an entity, what is merged into it, and their relations, for good. Memories stay."""
+    count = await api.stores.ledger.graph_editing.erase(project.id, node_id)
+    return {"message": "Entity deleted.", "relations": count}
+
+
+@router.post(ENTITY + "merge/")
+async def merge_entity(
+    node_id: UUID, request: MergeRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Merge an entity into another one of the same ids: both stay, and reads show them as one."""
+    editing = api.stores.ledger.graph_editing
+    return graph_views.entity(await editing.merge(project.id, node_id, request.into))
+
+
+@router.post(ENTITY + "split/")
+async def split_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+    """Reverse the merge of an entity."""
+    return graph_views.entity(await api.stores.ledger.graph_editing.split(project.id, node_id))

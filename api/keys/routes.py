@@ -1,0 +1,58 @@
+"""API keys: create, list and revoke them with an admin key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from api.audit import recording as audit
+from api.auth.tenant import Admin, as_uuid
+from api.dependencies import Given
+from api.http.strict_json import StrictJson
+from api.tenants import views as tenant_views
+from api.tenants.schemas import KeyRequest
+from pipeline.domain.tenants import Access
+
+router = APIRouter(tags=["tenants"], route_class=StrictJson)
+
+
+@router.get("/v1/keys/")
+async def list_keys(
+    api: Given, admin: Admin, project_id: str | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """The keys of the key's project, or of another one of its organization, newest first. Only
+    prefixes are shown.
+    """
+    admin.grant.require(Access.ADMIN)
+    rows = await api.stores.ledger.keys.of_project(admin.project.id)
+    return {"results": [tenant_views.key(row) for row in rows]}
+
+
+@router.post("/v1/keys/")
+async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, Any]:
+    """Create a key. `key` is shown only in this response: only its hash is stored."""
+    made, secret = await api.stores.ledger.keys.make(
+        admin.project.id,
+        name=request.name,
+        access=request.scope,
+        by=admin.grant,
+        member=request.member,
+        expires_at=request.expires_at,
+    )
+    audit.about(made.id)
+    return tenant_views.key(made) | {"key": secret.key}
+
+
+@router.delete("/v1/keys/{key_id}/")
+async def revoke_key(
+    key_id: str, api: Given, admin: Admin, descendants: bool = False
+) -> dict[str, str]:
+    """Revoke a key. Other API processes may accept it for five more seconds.
+
+    Keys that were created with a member's key, or with one that expires, are revoked too; those
+    created with other keys only with `descendants=true`.
+    """
+    await api.stores.ledger.keys.revoke(admin.grant, as_uuid(key_id), descendants=descendants)
+    api.keys.forget()
+    return {"message": "Key revoked."}

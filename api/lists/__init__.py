@@ -1,0 +1,1 @@
+"""Lists of memories, with filters and pages."""

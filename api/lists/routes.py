@@ -1,0 +1,276 @@
+"""Lists of memories, in the formats of all three API versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+
+from api.auth.tenant import Caller
+from api.auth.users import OfUser, UserReading, require_key
+from api.dependencies import Api, Given
+from api.events import views as event_views
+from api.http.large_answers import answer
+from api.http.paging import (
+    LARGEST_ANSWER_BYTES,
+    LARGEST_PAGE,
+    Numbered,
+    Page,
+    Paged,
+    PageQuery,
+    fitting,
+    page_of,
+)
+from api.http.query_string import deep_metadata, literal
+from api.http.strict_json import StrictJson
+from api.lists.schemas import ListRequest, ReadRequest
+from api.memories import views as memory_views
+from api.search.views import KEYS_OF_A_ROW
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import FINAL
+from pipeline.domain.filters import Filter
+from pipeline.domain.memories import Memory
+from pipeline.tenants.owners import KINDS
+from pipeline.tenants.projects import Project
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+# Rows of a page from which it is large: 200 long texts take 0.2 s of the event loop.
+LARGE_PAGE = 100
+
+
+@router.post("/v3/memories/")
+async def list_memories(
+    request: ListRequest,
+    api: Given,
+    project: UserReading,
+    user: OfUser,
+    http: Request,
+    numbered: Numbered,
+) -> dict[str, Any]:
+    """A page of memories that match the filters, newest first.
+
+    With `after_event` the response waits for the end of that event, at most `wait` seconds, and
+    contains its status.
+    """
+    page = _page(request, numbered)
+    tree = request.tree(user)
+    token = await caught_up(request, api, project, user)
+    async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
+        memories, count = await _memories(request, tree, page, api, project)
+
+        def build() -> dict[str, Any]:
+            return page.envelope(_rows(request, memories), count, http) | token
+
+        return await answer(build, **_size(memories))
+
+
+@router.post("/v2/memories/")
+async def list_version_2(
+    request: ListRequest,
+    api: Given,
+    project: UserReading,
+    user: OfUser,
+    http: Request,
+    numbered: Numbered,
+) -> Any:
+    """Same as version 3, but a bare list unless page and page_size are both given."""
+    page = _page(request, numbered)
+    paged = (numbered.page or request.page) and (numbered.page_size or request.page_size)
+    paged = bool(paged) or numbered.offset is not None
+    return await _listed(request, page, api, project, user, http, paged=paged)
+
+
+def _from_query(**values: Any) -> ListRequest:
+    """A list request from a query string, with the errors of a body."""
+    try:
+        return ListRequest(**values)
+    except ValidationError as error:
+        faults = [{**fault, "loc": ("query", *fault["loc"])} for fault in error.errors()]
+        raise RequestValidationError(faults) from None
+
+
+@router.get("/v1/memories/")
+async def list_version_1(
+    api: Given,
+    project: UserReading,
+    user: OfUser,
+    http: Request,
+    numbered: Numbered,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    app_id: str | None = None,
+    run_id: str | None = None,
+    metadata: str | None = None,
+    filters: str | None = None,
+    categories: Annotated[list[str] | None, Query()] = None,
+    keywords: str | None = None,
+    fields: Annotated[list[str] | None, Query()] = None,
+    start_date: str | None = None,
+    end_date: str | None = None,
+    show_expired: bool = False,
+    show_superseded: bool = False,
+    as_of: str | None = None,
+    valid_at: str | None = None,
+    include_superseded: bool = False,
+    include_merged: bool = False,
+    latest_only: bool = False,
+    limit: int | None = None,
+) -> Any:
+    """The memories of a user, agent, app or run, newest first: a bare list, or a page if page and
+    page_size are both given. `metadata[key]=value` filters by one key of the metadata.
+    """
+    request = _from_query(
+        user_id=user_id,
+        agent_id=agent_id,
+        app_id=app_id,
+        run_id=run_id,
+        metadata=literal("metadata", metadata) if metadata else None,
+        filters=_all_of(literal("filters", filters) if filters else None, http),
+        categories=_words(categories),
+        keywords=keywords,
+        fields=_words(fields),
+        start_date=start_date,
+        end_date=end_date,
+        show_expired=show_expired,
+        show_superseded=show_superseded,
+        as_of=as_of,
+        valid_at=valid_at,
+        include_superseded=include_superseded,
+        include_merged=include_merged,
+        latest_only=latest_only,
+    )
+    if limit is not None and not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput(f"limit must be <= {LARGEST_PAGE}")
+    paged = bool(numbered.page and numbered.page_size) or numbered.offset is not None
+    page = page_of(
+        numbered.page, numbered.page_size or limit, offset=numbered.offset, may_end=paged
+    )
+    return await _listed(request, page, api, project, user, http, paged=paged)
+
+
+async def _listed(
+    request: ListRequest,
+    page: Page,
+    api: Api,
+    project: Project,
+    user: str | None,
+    http: Request,
+    *,
+    paged: bool,
+) -> Any:
+    """A page in its envelope, or a bare list."""
+    async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
+        memories, count = await _memories(request, request.tree(user), page, api, project)
+
+        def build() -> Any:
+            rows = _rows(request, memories)
+            return page.envelope(rows, count, http) if paged else _bare(rows)
+
+        return await answer(build, **_size(memories))
+
+
+def _bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A list without an envelope. Errors: InvalidInput if it is too large, as it has no `next`."""
+    if len(fitting(rows)) < len(rows):
+        raise InvalidInput(
+            f"These memories have more than {LARGEST_ANSWER_BYTES:,} bytes; read them in pages,"
+            " with page and page_size, or select fields."
+        )
+    return rows
+
+
+async def list_of(
+    entity_type: str, entity_id: str, api: Given, project: Caller, http: Request, page: Paged
+) -> dict[str, Any]:
+    """The memories of one user, agent, app or run."""
+    if entity_type not in KINDS:
+        raise InvalidInput("Invalid entity type")
+    request = ListRequest(filters={KINDS[entity_type]: {"eq": entity_id}})
+    async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
+        memories, count = await _memories(request, request.tree(), page, api, project)
+        inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])
+
+        def build() -> dict[str, Any]:
+            rows = _rows(request, memories)
+            for row in rows:
+                source = inputs.get(UUID(row["id"]))
+                row |= {"input": [source] if source else [], "is_updated": row["version"] > 1}
+            return page.envelope(rows, count, http)
+
+        return await answer(build, **_size(memories))
+
+
+def _size(memories: Sequence[Memory]) -> dict[str, int]:
+    """Rows and characters of a list, about; keys of metadata count as parts of rows."""
+    keys = sum(len(memory.metadata or ()) for memory in memories)
+    characters = sum(len(memory.text) for memory in memories)
+    return {"rows": len(memories) + keys // KEYS_OF_A_ROW, "characters": characters}
+
+
+def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[dict[str, Any]]:
+    return [memory_views.only(memory_views.memory(row), request.fields) for row in memories]
+
+
+async def _memories(
+    request: ListRequest, tree: Filter, page: Page, api: Api, project: Project
+) -> tuple[Sequence[Memory], int]:
+    """A page of memories, current or at the time of the request, and the number of all."""
+    snapshot, ledger = request.snapshot(), api.stores.ledger
+    if snapshot.is_current:
+        read = ledger.memories.page
+    else:
+        read = partial(ledger.versions.page, snapshot=snapshot)
+    return await read(
+        project.id,
+        tree,
+        expired=request.show_expired,
+        older=request.show_superseded,
+        limit=page.limit,
+        offset=page.offset,
+    )
+
+
+def _page(request: ListRequest, numbered: PageQuery) -> Page:
+    """The page of the query string or of the body: clients use both."""
+    number, size = numbered.page, numbered.page_size
+    if number is None and numbered.offset is None:
+        number = request.page
+    return page_of(
+        number,
+        request.page_size if size is None else size,
+        offset=numbered.offset,
+        may_end=True,
+    )
+
+
+def _all_of(filters: Any, http: Request) -> Any:
+    """The `filters` of a query string, and its `metadata[key]=value` pairs."""
+    parts = [filters] if filters else []
+    parts += deep_metadata(http.query_params)
+    return {"AND": parts} if len(parts) > 1 else parts[0] if parts else None
+
+
+def _words(given: list[str] | None) -> list[str] | None:
+    """Words of a parameter that is repeated or has commas."""
+    return [word.strip() for text in given for word in text.split(",")] if given else None
+
+
+async def caught_up(
+    request: ReadRequest, api: Api, project: Project, user: str | None
+) -> dict[str, Any]:
+    """Wait for the event of `after_event`. Returns its status, and if it has ended."""
+    if request.after_event is None:
+        return {}
+    require_key(user, "after_event")
+    ledger = api.stores.ledger.events
+    status = await ledger.status(project.id, request.after_event)
+    if status not in FINAL and request.wait:
+        await api.watch.ended(request.after_event, timeout_s=request.wait)
+        status = await ledger.status(project.id, request.after_event)
+    return {"after_event_status": event_views.shown(status), "after_event_ended": status in FINAL}

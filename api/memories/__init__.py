@@ -1,0 +1,1 @@
+"""One memory: read, edit, delete, history, feedback; and batches of edits."""

@@ -1,0 +1,46 @@
+"""Changes of up to 1,000 memories in one transaction."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Given
+from api.http.strict_json import StrictJson
+from api.memories.schemas import BatchDeleteRequest, BatchUpdateRequest
+from pipeline.memories import service as memories
+from pipeline.memories.editing import MemoryEdit
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+
+@router.put("/v1/batch/")
+async def update(
+    request: BatchUpdateRequest, api: Given, project: Caller, grant: Granted
+) -> dict[str, str]:
+    """Change several memories in one transaction."""
+    stores = api.stores
+    edits = [MemoryEdit(edit.memory_id, edit.values()) for edit in request.memories]
+    if edits:
+        await memories.edit(
+            project.id,
+            edits,
+            ledger=stores.ledger,
+            embedder=stores.embedder,
+            index=stores.index,
+            key_id=grant.key_id,
+        )
+    return {"message": f"Successfully updated {len(edits)} memories"}
+
+
+@router.delete("/v1/batch/")
+async def delete(
+    request: BatchDeleteRequest, api: Given, project: Caller, grant: Granted
+) -> dict[str, str]:
+    """Delete several memories in one transaction."""
+    ids, stores = request.ids(), api.stores
+    if ids:
+        await memories.retire(
+            project.id, ids, ledger=stores.ledger, index=stores.index, key_id=grant.key_id
+        )
+    return {"message": f"Successfully deleted {len(ids)} memories"}

@@ -1,0 +1,212 @@
+"""Single memories, and deletion of all that match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request
+
+from api.auth.tenant import Authenticated, Caller
+from api.auth.users import (
+    NOT_YOURS,
+    OfUser,
+    UserCorrecting,
+    UserDeleting,
+    UserReading,
+    require_own,
+)
+from api.dependencies import Given
+from api.http.ids import uuid
+from api.http.large_answers import answer
+from api.http.paging import Paged
+from api.http.query_string import NO_CONDITION, conditions
+from api.http.strict_json import StrictJson, read
+from api.lists.routes import list_of
+from api.memories import views as memory_views
+from api.memories.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
+from api.versions.snapshots import SnapshotQuery
+from pipeline.domain.errors import Forbidden, InvalidInput, NotFound
+from pipeline.domain.events import EventType
+from pipeline.domain.filters import ANY, ENTITY_IDS, parse, require_scope
+from pipeline.memories import service as memories
+from pipeline.memories.delete_by_filter import DeleteRequest
+from pipeline.memories.editing import MemoryEdit
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+ALL_IDS = [{name: ANY} for name in ENTITY_IDS]
+IN_PROGRESS = "Delete in progress. This may take some time."
+
+
+@router.get("/v1/memories/events/")
+async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[str, Any]:
+    """All changes of the project's memories, newest first."""
+    entries, count = await api.stores.ledger.histories.feed(
+        project.id, limit=page.limit, offset=page.offset
+    )
+
+    def build() -> dict[str, Any]:
+        return page.envelope([memory_views.history(entry) for entry in entries], count, http)
+
+    return await answer(build, rows=len(entries), characters=0)
+
+
+@router.get("/v1/memories/{memory_id}/")
+async def get(
+    memory_id: str, api: Given, project: UserReading, user: OfUser, snapshot: SnapshotQuery
+) -> dict[str, Any]:
+    """A memory, also if it has expired. With `as_of`, as it was stored at that time, also if it was
+    deleted since; with `valid_at`, the statement that held in its place at that time.
+    """
+    ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
+    if snapshot.is_current:
+        row = await ledger.memories.get(project.id, identity)
+    else:
+        row = await ledger.versions.get(project.id, identity, snapshot)
+    if user is not None and row.scope.user_id != user:
+        raise NotFound(NOT_YOURS)
+    return memory_views.memory(row)
+
+
+@router.put("/v1/memories/{memory_id}/")
+async def update(
+    memory_id: str,
+    request: UpdateRequest,
+    api: Given,
+    project: UserCorrecting,
+    grant: Authenticated,
+    user: OfUser = None,
+) -> dict[str, Any]:
+    """Change text, metadata, timestamp or expiration date; the old state stays in the history.
+
+    No model changes a memory whose text was edited, or that is `pinned`: such a change becomes a
+    suggestion. A user's token changes only the text.
+    """
+    values = request.values()
+    if not values:
+        raise InvalidInput(NOTHING_TO_CHANGE)
+    if user is not None and set(values) != {"text"}:
+        raise Forbidden("A user's token changes only the text of a memory; send text alone.")
+    await require_own(api, project, uuid("memory_id", memory_id), user)
+    stores = api.stores
+    [changed] = await memories.edit(
+        project.id,
+        [MemoryEdit(uuid("memory_id", memory_id), values)],
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+        key_id=grant.key_id,
+    )
+    return memory_views.memory(changed)
+
+
+@router.delete("/v1/memories/{memory_id}/")
+async def delete(
+    memory_id: str,
+    api: Given,
+    project: UserDeleting,
+    grant: Authenticated,
+    user: OfUser = None,
+    delete_linked: bool = False,
+) -> dict[str, Any]:
+    """Delete one memory; its history stays. Events that were accepted before do not learn its text
+    again. A memory keeps its id when it is updated, so `delete_linked` has no effect.
+    """
+    stores = api.stores
+    await require_own(api, project, uuid("memory_id", memory_id), user)
+    await memories.retire(
+        project.id,
+        [uuid("memory_id", memory_id)],
+        ledger=stores.ledger,
+        index=stores.index,
+        key_id=grant.key_id,
+    )
+    body: dict[str, Any] = {"message": "Memory deleted successfully!"}
+    return body | ({"cascade_count": 0} if delete_linked else {})
+
+
+@router.delete("/v1/memories/")
+async def delete_all(
+    http: Request, api: Given, project: Caller, *, dry_run: bool = False
+) -> dict[str, Any]:
+    """Delete all memories that match every condition of the query string (ids, `*` for any, and
+    `filters` or `metadata` as JSON or as Python prints a dict) and of a body `{"filters": …}`.
+
+    With `*` for all four ids, all memories of the project are deleted. Pending events in the scopes
+    of a delete by ids are cancelled. The event can be polled, and undone.
+
+    With `dry_run` the response has the receipt that the event would get, and nothing changes.
+    """
+    parts = conditions(http.query_params) + _of_body(await http.body())
+    tree = require_scope(parse(whole_project(parts)))
+    request = DeleteRequest(EventType.DELETE_ALL, tree, {"filters": parts})
+    if dry_run:
+        return memory_views.would_delete(
+            await api.stores.ledger.clearing.rehearse(project.id, request)
+        )
+    event_id = await memories.clear(
+        project.id,
+        request,
+        ledger=api.stores.ledger,
+        index=api.stores.index,
+        dispatcher=api.dispatcher,
+    )
+    return {"message": IN_PROGRESS, "event_id": str(event_id)}
+
+
+def whole_project(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The conditions, joined with AND. Four wildcards mean all owners, not owners with four ids."""
+    wild = [part for part in parts if part in ALL_IDS]
+    if len(wild) == len(ALL_IDS) == len(parts):
+        return {"OR": parts}
+    return {"AND": parts} if parts else {}
+
+
+def _of_body(body: bytes) -> list[dict[str, Any]]:
+    """The conditions in a body, which must not be ignored: that would widen the delete."""
+    if not body.strip():
+        return []
+    try:
+        filters = read(body)
+    except orjson.JSONDecodeError:
+        raise InvalidInput("The body is not valid JSON.") from None
+    if not isinstance(filters, dict):
+        raise InvalidInput("The body must be an object of filters.")
+    rest = {
+        name: value for name, value in filters.items() if name not in NO_CONDITION | {"filters"}
+    }
+    return [part for part in (filters.get("filters"), rest) if part]
+
+
+@router.get("/v1/memories/{memory_id}/history/")
+async def history(
+    memory_id: str, api: Given, project: UserReading, user: OfUser
+) -> list[dict[str, Any]]:
+    """All states of the memory, oldest first, with the reason of each change."""
+    entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
+    if not entries or (user is not None and entries[0].scope.user_id != user):
+        raise NotFound(NOT_YOURS)
+
+    def build() -> list[dict[str, Any]]:
+        return [memory_views.history(entry) for entry in entries]
+
+    characters = sum(len(entry.new_text or "") for entry in entries)
+    return await answer(build, rows=len(entries), characters=characters)
+
+
+@router.post("/v1/feedback/")
+async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> dict[str, Any]:
+    """Rate a memory; null removes an earlier rating."""
+    await api.stores.ledger.feedback.give(
+        project.id, request.memory_id, request.feedback, request.feedback_reason
+    )
+    return {
+        "id": str(request.memory_id),
+        "feedback": request.feedback,
+        "feedback_reason": request.feedback_reason,
+    }
+
+
+# Last, because the parameter also matches the fixed words of other paths.
+router.get("/v1/memories/{entity_type}/{entity_id:path}/")(list_of)

@@ -1,0 +1,1 @@
+"""Private sessions: declare one, and read its state."""

@@ -1,0 +1,1 @@
+"""Profiles of users, their settings and jobs."""

@@ -1,0 +1,91 @@
+"""Profiles of users: settings with a schema, generations and their jobs, and the filled profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from api.adds.routes import IdempotencyKey
+from api.auth.tenant import Admin, Caller
+from api.dependencies import Given
+from api.http.ids import uuid
+from api.http.strict_json import StrictJson
+from api.profiles import views as profile_views
+from api.profiles.schemas import ProfileJobRequest, ProfileSettingsRequest
+from pipeline.domain.errors import NotFound
+from pipeline.domain.filters import moment
+from pipeline.domain.scope import Scope
+from pipeline.ingest import profiles as use_cases
+
+router = APIRouter(tags=["profiles"], route_class=StrictJson)
+
+
+@router.get("/v2/entities/user/{entity_id:path}/profile/")
+async def get(
+    entity_id: str, api: Given, project: Caller, as_of: str | None = None
+) -> dict[str, Any]:
+    """A user's profile, with the memories behind each field. Its `status` says if it has content.
+
+    `as_of`: the values as they were stored at this time.
+    """
+    at = None if as_of is None else moment("as_of", as_of)
+    profiles = api.stores.ledger.profiles
+    row = await profiles.get(project.id, entity_id, as_of=at)
+    if row.event_id is None and not await profiles.known(project.id, entity_id):
+        raise NotFound(use_cases.UNKNOWN_USER)
+    return profile_views.profile(row, entity_id, await profiles.settings(project.id))
+
+
+@router.post("/v2/profiles/jobs/")
+async def start(
+    request: ProfileJobRequest,
+    api: Given,
+    project: Caller,
+    idempotency_key: IdempotencyKey = None,
+) -> dict[str, Any]:
+    """Generate the profile of one user (`trigger`), or those of a few users (`sample`).
+
+    Each generation is an event with a receipt. With an `Idempotency-Key` the request can be
+    repeated safely.
+    """
+    ledger, dispatcher = api.stores.ledger, api.dispatcher
+    api.gate.admit(Scope(project.id, user_id=request.entity_id))
+    if request.operation == use_cases.TRIGGER and request.entity_id is not None:
+        job, replayed = await use_cases.trigger(
+            project.id,
+            request.entity_id,
+            ledger=ledger,
+            dispatcher=dispatcher,
+            key=idempotency_key,
+        )
+    else:
+        job, replayed = await use_cases.sample(
+            project.id, request.limit, ledger=ledger, dispatcher=dispatcher, key=idempotency_key
+        )
+    return profile_views.started(job, replayed=replayed)
+
+
+@router.get("/v2/profiles/jobs/{job_id}/")
+async def get_job(job_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """A job: the numbers of its generations, and their events."""
+    job = await api.stores.ledger.profiles.job(project.id, uuid("job_id", job_id))
+    return profile_views.job(job)
+
+
+@router.get("/v2/profiles/settings/")
+async def get_settings(api: Given, admin: Admin) -> dict[str, Any]:
+    """The settings of the project's profiles."""
+    return profile_views.settings(await api.stores.ledger.profiles.settings(admin.project.id))
+
+
+@router.post("/v2/profiles/settings/")
+async def change_settings(
+    request: ProfileSettingsRequest, api: Given, admin: Admin
+) -> dict[str, Any]:
+    """Change some settings: `enabled`, and in `entities.user` the schema and instructions.
+
+    Profiles that exist are generated again with the next change of a memory, or on request.
+    """
+    stored = await api.stores.ledger.profiles.change(admin.project.id, request.values())
+    return profile_views.settings(stored)

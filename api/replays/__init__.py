@@ -1,0 +1,1 @@
+"""Replays of a project with another prompt, model or embedder."""

@@ -1,0 +1,101 @@
+"""Replays of a whole scope: start one, read its diff, switch to it or discard it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from api.auth.tenant import Caller
+from api.dependencies import Given
+from api.examples import answers
+from api.http.ids import uuid
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from api.replays import schemas as replay_schemas
+from api.replays import views as replay_views
+from pipeline.replays import service as use_cases
+
+router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJson)
+
+
+@router.post("/", responses=answers("replay"))
+async def begin(
+    request: replay_schemas.BeginRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Process all events of exactly these ids again in a shadow: with other instructions, another
+    model or embedder, or the recorded answers.
+
+    Reads do not see the shadow. Cancelled and undone events are left out.
+    """
+    scope, options = request.scope(project), request.options(api.settings)
+    limits = replay_schemas.limits(api.settings)
+    ledger = api.stores.ledger
+    begun = await use_cases.begin(scope, options, limits, ledger=ledger, dispatcher=api.dispatcher)
+    return replay_views.replay(begun)
+
+
+@router.get("/")
+async def list_replays(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+) -> dict[str, Any]:
+    """The project's replays, newest first."""
+    shadows = api.stores.ledger.shadows
+    rows, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
+    return page.envelope([replay_views.replay(row) for row in rows], count, http)
+
+
+@router.get("/{replay_id}/", responses=answers("replay"))
+async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """The progress of a replay: RUNNING, READY, or SWITCHED.
+
+    `behind`: number of events added since it started; a switch replays them first.
+    """
+    identity = uuid("replay_id", replay_id)
+    return replay_views.replay(await api.stores.ledger.shadows.get(project.id, identity))
+
+
+@router.get("/{replay_id}/diff/", responses=answers("replay_diff"))
+async def diff(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """The changes that a switch would make: memories that are removed, added, or reworded for the
+    same message; relations; and edits by people that would be lost. 409 while the replay is
+    RUNNING.
+    """
+    difference = await api.stores.ledger.switch.difference(project.id, uuid("replay_id", replay_id))
+    return replay_views.diff(difference)
+
+
+@router.post("/{replay_id}/switch/")
+async def switch(
+    replay_id: str, api: Given, project: Caller, request: replay_schemas.SwitchRequest | None = None
+) -> dict[str, Any]:
+    """Replace the memories of these ids by those of the replay, in one step. The replaced ones are
+    superseded, and stay in the history.
+
+    409 if events were added since the start: they are replayed first, so repeat the request. Unless
+    `force` is true, also 409 if edits by people would be lost, or if events failed that had
+    succeeded.
+    """
+    identity = uuid("replay_id", replay_id)
+    stores = api.stores
+    done = await use_cases.switch(
+        project.id,
+        identity,
+        force=request is not None and request.force,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+        dispatcher=api.dispatcher,
+    )
+    return replay_views.switched(await stores.ledger.shadows.get(project.id, identity), done)
+
+
+@router.delete("/{replay_id}/")
+async def discard(replay_id: str, api: Given, project: Caller) -> dict[str, str]:
+    """Delete a replay and its memories; nothing else changes. 409 after a switch."""
+    stores, identity = api.stores, uuid("replay_id", replay_id)
+    await use_cases.discard(project.id, identity, ledger=stores.ledger, index=stores.index)
+    return {"message": "Replay discarded."}

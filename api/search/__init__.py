@@ -1,0 +1,1 @@
+"""Search of memories, turns and relations."""

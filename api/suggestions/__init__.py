@@ -1,0 +1,1 @@
+"""Suggested changes: list, accept, reject, dismiss."""

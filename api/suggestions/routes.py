@@ -1,0 +1,138 @@
+"""Suggestions: changes of memories that wait for a person, and the decisions on them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Api, Given
+from api.http.ids import uuid
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from api.suggestions import views as suggestion_views
+from api.suggestions.schemas import AcceptRequest, DecideRequest
+from pipeline.domain.suggestions import SuggestionKind, SuggestionState
+from pipeline.suggestions import service as use_cases
+from pipeline.suggestions.service import Action
+from pipeline.tenants.projects import Project
+
+router = APIRouter(prefix="/v1/suggestions", tags=["suggestions"], route_class=StrictJson)
+
+
+@router.get("/")
+async def list_suggestions(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    state: Annotated[SuggestionState | None, Query()] = None,
+    kind: Annotated[SuggestionKind | None, Query()] = None,
+) -> dict[str, Any]:
+    """Changes of memories that wait for a person, newest first.
+
+    `state`: OPEN, ACCEPTED, REJECTED, DISMISSED, or INVALID once a memory that the suggestion names
+    has changed. `kind`: UPDATE, DELETE, COMBINE or RESOLVE.
+    """
+    rows, count = await api.stores.ledger.suggestions.page(
+        project.id, state=state, kind=kind, limit=page.limit, offset=page.offset
+    )
+    return page.envelope([suggestion_views.suggestion(row) for row in rows], count, http)
+
+
+@router.post("/decide/")
+async def decide(
+    request: DecideRequest, api: Given, project: Caller, grant: Granted
+) -> dict[str, Any]:
+    """Accept, reject or dismiss many suggestions: `ids`, or the oldest open ones of a `kind`, at
+    most 100 for each call. Each is decided on its own; `error` says why one was not.
+    """
+    stores = api.stores
+    rows = await use_cases.decide_many(
+        project.id,
+        request.action,
+        ids=request.ids,
+        kind=request.kind,
+        by=grant.key_id,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+    )
+    return suggestion_views.decided(rows)
+
+
+@router.get("/{suggestion_id}/")
+async def get(suggestion_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """One suggestion: the memories before and after it, their sources, and what would be lost."""
+    identity = uuid("suggestion_id", suggestion_id)
+    stored = await api.stores.ledger.suggestions.get(project.id, identity)
+    return suggestion_views.suggestion(stored)
+
+
+@router.post("/{suggestion_id}/accept/")
+async def accept(
+    suggestion_id: str,
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    request: AcceptRequest | None = None,
+) -> dict[str, Any]:
+    """Apply an open suggestion, with the `text` of the body or the proposed one.
+
+    `decision_event_id` is an event with a receipt, which can be undone. 409 if a memory has changed
+    since: nothing is written, and the suggestion is INVALID.
+
+    With `dry_run` the response has the receipt that the event would get, and nothing changes.
+    """
+    text = request.text if request else None
+    if request and request.dry_run:
+        identity = uuid("suggestion_id", suggestion_id)
+        planned = await use_cases.rehearse(
+            project.id,
+            identity,
+            text=text,
+            by=grant.key_id,
+            ledger=api.stores.ledger,
+            embedder=api.stores.embedder,
+        )
+        return suggestion_views.would_accept(identity, planned)
+    return await _decide(api, project, grant.key_id, suggestion_id, Action.ACCEPT, text)
+
+
+@router.post("/{suggestion_id}/reject/")
+async def reject(suggestion_id: str, api: Given, project: Caller, grant: Granted) -> dict[str, Any]:
+    """Reject an open suggestion. The same change of the same texts is not suggested again."""
+    return await _decide(api, project, grant.key_id, suggestion_id, Action.REJECT)
+
+
+@router.post("/{suggestion_id}/dismiss/")
+async def dismiss(
+    suggestion_id: str, api: Given, project: Caller, grant: Granted
+) -> dict[str, Any]:
+    """Put an open suggestion aside without an opinion. It is not suggested again."""
+    return await _decide(api, project, grant.key_id, suggestion_id, Action.DISMISS)
+
+
+async def _decide(
+    api: Api,
+    project: Project,
+    by: UUID,
+    suggestion_id: str,
+    action: Action,
+    text: str | None = None,
+) -> dict[str, Any]:
+    """Take one decision. Returns the suggestion."""
+    identity, stores = uuid("suggestion_id", suggestion_id), api.stores
+    await use_cases.decide(
+        project.id,
+        identity,
+        action,
+        text=text,
+        by=by,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+    )
+    return suggestion_views.suggestion(await stores.ledger.suggestions.get(project.id, identity))

@@ -1,0 +1,1 @@
+"""Summaries of a conversation and their versions."""

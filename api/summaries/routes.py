@@ -1,0 +1,32 @@
+"""Rolling summaries of conversations, as a read view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from api.auth.tenant import Caller
+from api.dependencies import Given
+from api.http.ids import SomeEntityIds
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from api.summaries import views as summary_views
+from pipeline.domain.scope import Scope
+
+router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=StrictJson)
+
+
+@router.get("/")
+async def list_summaries(
+    api: Given, project: Caller, http: Request, page: Paged, ids: SomeEntityIds
+) -> dict[str, Any]:
+    """The versions of one scope's summary, newest first; the first one is in use.
+
+    `pending` names the messages since then, and the reason if a newer version could not be made.
+    """
+    versions, count, state = await api.stores.ledger.summaries.page(
+        Scope(project.id, **ids), limit=page.limit, offset=page.offset
+    )
+    rows = [summary_views.version(row) for row in versions]
+    return page.envelope(rows, count, http) | {"pending": summary_views.state(state)}

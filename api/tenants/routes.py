@@ -1,0 +1,259 @@
+"""Organizations, their projects and members: administered with an admin key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from api.auth.tenant import Admin, Administration, OrganizationAdmin
+from api.dependencies import Api, Given
+from api.http.strict_json import StrictJson
+from api.tenants import schemas as tenant_schemas
+from api.tenants import views as tenant_views
+from api.tenants.schemas import (
+    Email,
+    MemberName,
+    MemberRequest,
+    OrganizationRequest,
+    ProjectRequest,
+    ProjectUpdateRequest,
+)
+from pipeline.domain.errors import Forbidden, InvalidInput
+from pipeline.domain.tenants import ProjectId
+from pipeline.erasure import service as erasure
+from pipeline.tenants.projects import ProjectView
+
+ORGANIZATIONS = "/api/v1/orgs/organizations/"
+ORGANIZATION = ORGANIZATIONS + "{org_id}/"
+PROJECTS = ORGANIZATION + "projects/"
+PROJECT = PROJECTS + "{project_id}/"
+MEMBERS = PROJECT + "members/"
+ORGANIZATION_MEMBERS = ORGANIZATION + "members/"
+
+router = APIRouter(tags=["tenants"], route_class=StrictJson)
+
+
+async def in_organization(org_id: str) -> None:
+    """Describe the path in OpenAPI; `Admin` checks its ids."""
+
+
+async def in_project(org_id: str, project_id: str) -> None:
+    """Describe the path in OpenAPI; `Admin` checks its ids."""
+
+
+OF_ORGANIZATION = [Depends(in_organization)]
+OF_PROJECT = [Depends(in_project)]
+
+
+@router.get(ORGANIZATIONS)
+async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
+    """The key's organization, as a list with one element."""
+    return [await organization(api, admin)]
+
+
+@router.post(ORGANIZATIONS, status_code=201)
+async def found_organization(
+    request: OrganizationRequest, api: Given, admin: OrganizationAdmin
+) -> dict[str, str]:
+    """Create an organization with a first project and its admin key. The key is shown only in this
+    response.
+
+    Only for admin keys, without a member, of the organization that the server was started with.
+    """
+    projects = api.stores.ledger.projects
+    if not (await projects.organization(admin.project.organization_id)).operator:
+        raise Forbidden("Only an admin key of this server's first organization can create others.")
+    made, key = await projects.create(request.name)
+    body = {"message": "Organization created successfully.", "key": key}
+    return body | {"org_id": str(made.organization_id), "project_id": str(made.id)}
+
+
+@router.get(ORGANIZATION, dependencies=OF_ORGANIZATION)
+async def organization(api: Given, admin: Admin) -> dict[str, Any]:
+    """The organization with its members."""
+    ledger = api.stores.ledger
+    row = await ledger.projects.organization(admin.project.organization_id)
+    people = await ledger.members.of(await _visible(api, admin))
+    return tenant_views.organization(row, people, role=tenant_schemas.role_of(admin.grant.access))
+
+
+@router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
+async def delete_organization(api: Given, admin: OrganizationAdmin) -> dict[str, str]:
+    """Delete an organization with its projects, keys and members. All its projects must be empty.
+
+    403 for the organization that the server was started with; 409 while one of its projects has
+    memories, or events that have not ended.
+    """
+    stores, organization_id = api.stores, admin.project.organization_id
+    if (await stores.ledger.projects.organization(organization_id)).operator:
+        raise Forbidden("The organization this server was started with cannot be deleted.")
+    await erasure.remove_organization(
+        organization_id, removal=stores.ledger.removal, index=stores.index
+    )
+    api.keys.forget()
+    return {"message": "Organization deleted successfully."}
+
+
+@router.get(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
+async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
+    """The members of all projects of the organization, without duplicates; with a member's key, or
+    one that is not an admin key, those of the key's project.
+    """
+    people = await api.stores.ledger.members.of(await _visible(api, admin))
+    return {"members": tenant_views.distinct(people)}
+
+
+@router.post(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION, status_code=201)
+async def add_organization_member(
+    request: MemberRequest, api: Given, admin: OrganizationAdmin
+) -> dict[str, str]:
+    """Make a person a member of every project that the organization has now."""
+    ids = await _visible(api, admin)
+    await api.stores.ledger.members.add(ids, request.email, request.role)
+    return {"message": "Member added successfully."}
+
+
+@router.put(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
+async def update_organization_member(
+    request: MemberRequest, api: Given, admin: OrganizationAdmin
+) -> dict[str, str]:
+    """Change a person's role in all projects; the scopes of their keys change with it."""
+    ids = await _visible(api, admin)
+    await api.stores.ledger.members.change(ids, request.email, request.role)
+    api.keys.forget()
+    return {"message": "Member updated successfully."}
+
+
+@router.delete(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
+async def remove_organization_member(
+    api: Given,
+    admin: OrganizationAdmin,
+    request: MemberName | None = None,
+    email: Annotated[Email | None, Query()] = None,
+) -> dict[str, str]:
+    """Remove a person from all projects, and revoke their keys. The email is in the body or in the
+    query string.
+    """
+    named = request.email if request else email
+    if named is None:
+        raise InvalidInput("Give the email of the member.")
+    await api.stores.ledger.members.remove(await _visible(api, admin), named)
+    api.keys.forget()
+    return {"message": "Member removed successfully."}
+
+
+@router.get(PROJECTS, dependencies=OF_ORGANIZATION)
+async def list_projects(api: Given, admin: Admin) -> list[dict[str, Any]]:
+    """The organization's projects, oldest first; with a member's key, or one that is not an admin
+    key, its own.
+    """
+    return await _shown(api, admin, await _views(api, admin))
+
+
+@router.post(PROJECTS, dependencies=OF_ORGANIZATION)
+async def create_project(
+    request: ProjectRequest, api: Given, admin: OrganizationAdmin
+) -> dict[str, str]:
+    """Create a project in the organization. `POST /v1/keys/` with its id creates its first key."""
+    organization_id = admin.project.organization_id
+    made = await api.stores.ledger.projects.add(organization_id, request.name, request.description)
+    return {"message": "Project created successfully.", "project_id": str(made.id)}
+
+
+@router.get(PROJECT, dependencies=OF_PROJECT)
+async def get_project(
+    api: Given,
+    admin: Admin,
+    fields: Annotated[list[str] | None, Query(description="Accepted; the answer is whole.")] = None,
+) -> dict[str, Any]:
+    """The project with its members and settings."""
+    views = await api.stores.ledger.projects.views(admin.project.organization_id, admin.project.id)
+    [whole] = await _shown(api, admin, views)
+    return whole
+
+
+@router.patch(PROJECT, dependencies=OF_PROJECT)
+async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin) -> dict[str, str]:
+    """Change a project's texts, categories and settings. Other API processes know it within 5 s."""
+    request.something()
+    if "tamper_evidence" in request.model_fields_set:
+        on = bool(request.tamper_evidence)
+        await api.stores.ledger.seals.switch(admin.project.id, on=on)
+    ledger = api.stores.ledger.projects
+    await ledger.change(admin.project.id, request.columns(), request.settings())
+    api.keys.forget()
+    return {"message": "Project updated successfully"}
+
+
+@router.delete(PROJECT, dependencies=OF_PROJECT)
+async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
+    """Delete an empty project with its keys, members and history.
+
+    409 while it has memories, or events that have not ended: delete those first.
+    """
+    stores = api.stores
+    await erasure.remove(admin.project, removal=stores.ledger.removal, index=stores.index)
+    api.keys.forget()
+    return {"message": "Project deleted successfully."}
+
+
+@router.get(MEMBERS, dependencies=OF_PROJECT)
+async def list_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
+    """The members of the project."""
+    people = await api.stores.ledger.members.of([admin.project.id])
+    return {"members": [tenant_views.member(person) for person in people]}
+
+
+@router.post(MEMBERS, dependencies=OF_PROJECT)
+async def add_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
+    """Make a person a member of the project."""
+    await api.stores.ledger.members.add([admin.project.id], request.email, request.role)
+    return {"message": "Member added successfully."}
+
+
+@router.put(MEMBERS, dependencies=OF_PROJECT)
+async def update_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
+    """Change a member's role; the scopes of their keys change with it."""
+    await api.stores.ledger.members.change([admin.project.id], request.email, request.role)
+    api.keys.forget()
+    return {"message": "Member updated successfully."}
+
+
+@router.delete(MEMBERS, dependencies=OF_PROJECT)
+async def remove_member(
+    api: Given, admin: Admin, email: Annotated[Email, Query()]
+) -> dict[str, str]:
+    """Remove a member from the project, and revoke their keys."""
+    await api.stores.ledger.members.remove([admin.project.id], email)
+    api.keys.forget()
+    return {"message": "Member removed successfully."}
+
+
+async def _views(api: Api, admin: Administration) -> Sequence[ProjectView]:
+    """The organization's projects, oldest first, for a key that administers it; else its own."""
+    only = None if admin.grant.administers_organization else admin.grant.project.id
+    return await api.stores.ledger.projects.views(admin.project.organization_id, only)
+
+
+async def _visible(api: Api, admin: Administration) -> list[ProjectId]:
+    return [view.id for view in await _views(api, admin)]
+
+
+async def _shown(
+    api: Api, admin: Administration, views: Sequence[ProjectView]
+) -> list[dict[str, Any]]:
+    """Projects with their members."""
+    people = await api.stores.ledger.members.of([view.id for view in views])
+    graph = api.settings.graph == "on"
+    return [
+        tenant_views.project(
+            view,
+            people,
+            graph=graph,
+            own=view.id == admin.grant.project.id,
+            role=tenant_schemas.role_of(admin.grant.access),
+        )
+        for view in views
+    ]

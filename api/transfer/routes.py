@@ -1,0 +1,59 @@
+"""Export and import of everything that is stored, as lines of JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from api.auth.tenant import Caller
+from api.dependencies import Given
+from api.http.ids import EntityIds
+from api.http.strict_json import StrictJson
+from api.transfer import views as transfer_views
+from api.transfer.schemas import ImportRequest
+from pipeline.ingest import imports
+
+router = APIRouter(prefix="/v1/transfer", tags=["transfer"], route_class=StrictJson)
+
+AS_FILE = {"Content-Disposition": 'attachment; filename="memlane.jsonl"'}
+
+
+@router.get("/export/", response_class=StreamingResponse)
+async def export(api: Given, project: Caller, ids: EntityIds) -> StreamingResponse:
+    """Everything that is stored of the scopes with these ids, or of the project, as lines of JSON:
+    see [Export format](../reference/export-format.md).
+
+    Temporary runs are left out, and events that have not ended. The file is one snapshot. If a read
+    fails it ends early, without a line of type `end`.
+    """
+    lines = api.stores.ledger.export.lines(project.id, ids)
+    return StreamingResponse(lines, media_type="application/x-ndjson", headers=AS_FILE)
+
+
+@router.post("/import/")
+async def import_lines(request: ImportRequest, api: Given, project: Caller) -> dict[str, Any]:
+    """Store the lines of an export: one event for each of their scopes, with a receipt. Ids and
+    times stay; no language model is called.
+
+    Lines that are stored already change nothing, so an import can be repeated. With `dry_run` the
+    response counts what would be stored. 409 if another project has one of the ids: then use
+    `new_ids`.
+    """
+    ledger = api.stores.ledger
+    if request.dry_run:
+        counts = await imports.count(
+            request.records, project.id, new_ids=request.new_ids, ledger=ledger
+        )
+        return transfer_views.counts(counts)
+    for scope in imports.by_scope(request.records, project.id, new_ids=request.new_ids):
+        api.gate.admit(scope)
+    events = await imports.accept_import(
+        request.records,
+        project.id,
+        new_ids=request.new_ids,
+        ledger=ledger,
+        dispatcher=api.dispatcher,
+    )
+    return transfer_views.accepted(events)

@@ -1,0 +1,1 @@
+"""Short-lived tokens for one user, and that user's download."""

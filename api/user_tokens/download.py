@@ -1,0 +1,52 @@
+"""The download of a user: one JSON file, written in parts so that its size does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from api.dependencies import Api
+from api.memories import views as memory_views
+from pipeline.domain.filters import parse
+from pipeline.tenants.projects import Project
+
+PART = 100
+AS_FILE = {
+    "Content-Type": "application/json",
+    "Content-Disposition": 'attachment; filename="memories.json"',
+}
+
+
+async def download(api: Api, project: Project, user_id: str) -> AsyncIterator[bytes]:
+    """Yield the parts of the file. If a read fails, it ends early and is no valid JSON."""
+    yield b'{"user_id":' + orjson.dumps(user_id) + b',"memories":['
+    separator = b""
+    async for row in _memories(api, project, user_id):
+        yield separator + orjson.dumps(row)
+        separator = b",\n"
+    yield b'],"messages":['
+    separator = b""
+    async for part in api.stores.ledger.user_messages.parts(project.id, user_id):
+        for message in part:
+            yield separator + orjson.dumps(asdict(message))
+            separator = b",\n"
+    yield b"]}\n"
+
+
+async def _memories(api: Api, project: Project, user_id: str) -> AsyncIterator[dict[str, Any]]:
+    """The active memories, each with the message that it was extracted from."""
+    ledger, tree, offset = api.stores.ledger, parse({"user_id": {"eq": user_id}}), 0
+    while True:
+        rows, _ = await ledger.memories.page(
+            project.id, tree, expired=True, older=True, limit=PART, offset=offset
+        )
+        sources = await ledger.histories.inputs(project.id, [row.id for row in rows])
+        for row in rows:
+            yield memory_views.memory(row) | {"input": sources.get(UUID(str(row.id)))}
+        if len(rows) < PART:
+            return
+        offset += PART

@@ -1,0 +1,79 @@
+"""Users' tokens: create, list and revoke them with an API key; download what is known of a user."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+
+from api.audit import recording as audit
+from api.auth.tenant import Caller, Granted
+from api.auth.users import OfUser, UserReading
+from api.dependencies import Given
+from api.http.ids import uuid
+from api.http.strict_json import StrictJson
+from api.user_tokens import views as user_token_views
+from api.user_tokens.download import AS_FILE, download
+from api.user_tokens.schemas import UserTokenRequest
+from pipeline.domain.errors import InvalidInput, NotFound
+
+router = APIRouter(tags=["tenants"], route_class=StrictJson)
+
+
+@router.post("/v1/user-tokens/")
+async def make_user_token(
+    request: UserTokenRequest, api: Given, project: Caller, grant: Granted
+) -> dict[str, Any]:
+    """Create a token with which a browser reads, and with the rights `correct` and `delete`
+    changes, the memories of one user. `token` is shown only in this response.
+
+    It ends after `expires_in_s`, with the key that made it, when it is revoked, or when the user is
+    erased.
+    """
+    made, secret = await api.stores.ledger.user_tokens.make(
+        grant, request.user_id, request.rights, request.lifetime
+    )
+    audit.about(made.id)
+    return user_token_views.token(made) | {"token": secret.key}
+
+
+@router.get("/v1/user-tokens/")
+async def list_user_tokens(
+    api: Given, project: Caller, user_id: str | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """The valid tokens of the project, or of one user, newest first, at most 200."""
+    rows = await api.stores.ledger.user_tokens.of(project.id, user_id)
+    return {"results": [user_token_views.token(row) for row in rows]}
+
+
+@router.delete("/v1/user-tokens/{token_id}/")
+async def revoke_user_token(token_id: str, api: Given, project: Caller) -> dict[str, str]:
+    """Revoke a token. Other API processes may accept it for five more seconds."""
+    await api.stores.ledger.user_tokens.revoke(project.id, uuid("token_id", token_id))
+    api.keys.forget()
+    return {"message": "Token revoked."}
+
+
+@router.delete("/v1/user-tokens/")
+async def revoke_user_tokens(
+    api: Given, project: Caller, user_id: Annotated[str, Query(min_length=1)]
+) -> dict[str, Any]:
+    """Revoke all tokens of a user."""
+    revoked = await api.stores.ledger.user_tokens.revoke_all(project.id, user_id)
+    api.keys.forget()
+    return {"message": "Tokens revoked.", "revoked": revoked}
+
+
+@router.get("/v1/users/{user_id:path}/download/")
+async def download_user(
+    user_id: str, api: Given, project: UserReading, user: OfUser
+) -> StreamingResponse:
+    """Everything that is stored of a user as one JSON file: memories with their source messages,
+    and all messages.
+    """
+    if user is not None and user_id != user:
+        raise NotFound("A user's token downloads only its own user.")
+    if not user_id.strip():
+        raise InvalidInput("Give the id of a user.")
+    return StreamingResponse(download(api, project, user_id), headers=AS_FILE)

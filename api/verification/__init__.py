@@ -1,0 +1,1 @@
+"""Tamper evidence: verify the seals, and list the signed heads."""

@@ -1,0 +1,57 @@
+"""Verification: compare the rows of a project with their seals."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Given
+from api.http.strict_json import StrictJson
+from api.verification import views as verification_views
+from pipeline.domain.tenants import Access
+
+router = APIRouter(tags=["verification"], route_class=StrictJson)
+
+
+@router.get("/v1/verify/")
+async def verify(
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    cursor: Annotated[
+        str | None, Query(max_length=200, description="`next` of the page before.")
+    ] = None,
+) -> dict[str, Any]:
+    """Compare a page of the events, receipts and history of a project with tamper evidence with
+    their seals. Needs an admin key.
+
+    `faults` names the rows that were edited, removed or inserted in the database, at most 100 of a
+    page. The project is verified once `next` is null and no page had a fault. 409 while another
+    page of the project is being verified. `enabled` false: the project has no tamper evidence.
+    """
+    grant.require(Access.ADMIN)
+    page = await api.stores.ledger.seals.verify(project.id, cursor)
+    return verification_views.page(page)
+
+
+@router.get("/v1/verify/heads/")
+async def heads(
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    after: Annotated[int, Query(ge=0, le=2**62, description="`number` of the last one.")] = 0,
+) -> dict[str, Any]:
+    """The recorded heads of a project with tamper evidence, oldest first, at most 1,000. Needs an
+    admin key.
+
+    The log lines `seal_head` and the webhook `seal_head` carry the same numbers and roots: keep
+    them in another place, and compare.
+    """
+    grant.require(Access.ADMIN)
+    rows = await api.stores.ledger.seals.checkpoints(project.id, after=after)
+    return {
+        "project_id": str(project.id),
+        "results": [verification_views.checkpoint(row) for row in rows],
+    }

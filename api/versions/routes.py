@@ -1,0 +1,78 @@
+"""Versions of memories: restore, and comparison of two times."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Given
+from api.http.ids import EntityIds, uuid
+from api.http.large_answers import answer
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from api.memories import views as memory_views
+from api.versions.schemas import RestoreRequest
+from pipeline.domain.filters import moment
+from pipeline.versions import service as versions
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+
+@router.post("/v1/memories/{memory_id}/restore/")
+async def restore(
+    memory_id: str, request: RestoreRequest, api: Given, project: Caller, grant: Granted
+) -> dict[str, Any]:
+    """Give a memory the state of one of its versions, also after it was deleted. That is a new
+    version, so it can be taken back by another restore. 409 if another memory has the text.
+    """
+    stores = api.stores
+    restored = await versions.restore(
+        project.id,
+        uuid("memory_id", memory_id),
+        request.version,
+        reason=request.reason,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+        key_id=grant.key_id,
+    )
+    return memory_views.memory(restored)
+
+
+@router.get("/v1/changes/")
+async def changes(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    ids: EntityIds,
+    since: Annotated[str, Query(alias="from")],
+    until: Annotated[str | None, Query(alias="to")] = None,
+    memory_id: str | None = None,
+) -> dict[str, Any]:
+    """The memories that differ between two times (`to`: now), newest change first: added, changed
+    or gone, each with both states; texts are cut to 1,000 characters. `diff` shows a changed text,
+    and is null for long ones. Ids restrict them to one user, agent, app, run or memory; without
+    ids, they are those of the project. `incomplete`: without a user, a run or a memory, only the
+    newest changes of the project were compared, up to 1,000 behind the page.
+    """
+    ledger = api.stores.ledger
+    rows, counts, incomplete = await ledger.changes.page(
+        project.id,
+        moment("from", since),
+        moment("to", until) if until else await ledger.now(),
+        ids=ids,
+        memory_id=uuid("memory_id", memory_id) if memory_id else None,
+        limit=page.limit,
+        offset=page.offset,
+    )
+
+    def build() -> dict[str, Any]:
+        results = memory_views.changes(rows)
+        envelope = page.envelope(results, sum(counts.values()), http)
+        return envelope | {"counts": counts, "incomplete": incomplete}
+
+    states = [state for row in rows for state in (row.before, row.after) if state]
+    return await answer(build, rows=len(states), characters=sum(len(s.text) for s in states))

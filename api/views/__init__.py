@@ -1,1 +1,0 @@
-"""Views: values of the product as the JSON of responses."""

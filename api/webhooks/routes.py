@@ -1,0 +1,108 @@
+"""Webhooks of the project and the log of their deliveries."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Given
+from api.http.paging import page_of
+from api.http.strict_json import StrictJson
+from api.webhooks import schemas as webhook_schemas
+from api.webhooks import views as webhook_views
+from pipeline.domain.errors import NotFound
+from pipeline.domain.tenants import Access
+from pipeline.webhooks import service
+from pipeline.webhooks.store import NO_SUCH_WEBHOOK
+
+router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"], route_class=StrictJson)
+
+
+def as_uuid(webhook_id: str) -> UUID:
+    """Parse a webhook id. Errors: NotFound, also for an invalid UUID."""
+    try:
+        return UUID(webhook_id)
+    except ValueError:
+        raise NotFound(NO_SUCH_WEBHOOK) from None
+
+
+WebhookId = Annotated[UUID, Depends(as_uuid)]
+
+
+@router.get("/projects/{project_id}/")
+async def of_project(
+    project_id: str, api: Given, project: Caller, grant: Granted
+) -> list[dict[str, Any]]:
+    """The project's webhooks. With a read key, only scheme and host of each `url` are shown,
+    because the path may be secret.
+    """
+    hide_path = not grant.access.allows(Access.WRITE)
+    rows = await api.stores.ledger.webhooks.of(project.id)
+    return [webhook_views.webhook(row, hide_path=hide_path) for row in rows]
+
+
+@router.post("/projects/{project_id}/", status_code=201)
+async def create(
+    project_id: str, request: webhook_schemas.CreateRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Create a webhook. Only this response contains its `secret`, which signs deliveries as
+    Standard Webhooks defines.
+    """
+    created, secret = await service.create(
+        project.id,
+        **request.model_dump(),
+        private=api.settings.webhook_private == "on",
+        webhooks=api.stores.ledger.webhooks,
+    )
+    return webhook_views.webhook(created) | {"secret": secret}
+
+
+@router.put("/{webhook_id}/")
+async def change(
+    webhook_id: WebhookId, request: webhook_schemas.ChangeRequest, api: Given, project: Caller
+) -> dict[str, str]:
+    """Change name, URL, event types or activity of a webhook."""
+    values = request.model_dump(exclude_none=True)
+    if "url" in values:
+        service.refuse_url(values["url"], private=api.settings.webhook_private == "on")
+    if "event_types" in values:
+        service.refuse_types(values["event_types"])
+    await api.stores.ledger.webhooks.change(project.id, webhook_id, values)
+    return {"message": "Webhook updated successfully"}
+
+
+@router.delete("/{webhook_id}/")
+async def remove(webhook_id: WebhookId, api: Given, project: Caller) -> dict[str, str]:
+    """Delete a webhook with its deliveries."""
+    await api.stores.ledger.webhooks.remove(project.id, webhook_id)
+    return {"message": "Webhook deleted successfully"}
+
+
+@router.get("/{webhook_id}/deliveries/")
+async def log(
+    webhook_id: WebhookId,
+    api: Given,
+    project: Caller,
+    http: Request,
+    state: webhook_schemas.DeliveryState | None = None,
+    number: Annotated[int | None, Query(alias="page")] = None,
+    size: Annotated[int | None, Query(alias="page_size")] = None,
+) -> dict[str, Any]:
+    """Deliveries of the last week with their results, newest first."""
+    page = page_of(number, size)
+    rows, count = await api.stores.ledger.webhooks.log(
+        project.id, webhook_id, state=state, limit=page.limit, offset=page.offset
+    )
+    return page.envelope([webhook_views.delivery(row) for row in rows], count, http)
+
+
+@router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver/")
+async def redeliver(
+    webhook_id: WebhookId, delivery_id: UUID, api: Given, project: Caller
+) -> dict[str, str]:
+    """Send a delivery again, with the same webhook-id."""
+    await api.stores.ledger.webhooks.redeliver(project.id, webhook_id, delivery_id)
+    return {"message": "Delivery is due"}
