@@ -12,6 +12,8 @@
     both     need a fact about the same matter: the same slot, and without slots a common word
              besides the subject, a near meaning, or a new text with words of the old one.
 
+Slots that no model gave are read from the words, see pipeline/text/stated_slots.
+
 The checks prove no truth; they refuse what is plainly a loss. What they refuse is not applied.
 """
 
@@ -20,11 +22,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
 
 from pipeline.domain.replaced_values import (
+    companions_of_value,
     gives_another_value,
     is_companion,
     lost_parts,
@@ -34,6 +37,7 @@ from pipeline.domain.replaced_values import (
 from pipeline.text import polarity, several, slots
 from pipeline.text.equality import same_text
 from pipeline.text.slots import Cardinality
+from pipeline.text.stated_slots import of_other_subjects, same_slot, stated_slot
 from pipeline.text.terms import fold, terms
 from pipeline.text.values import Stated, Value, ValueKind, stated
 
@@ -131,7 +135,8 @@ class Replacement:
         if polarity.takes_back(self.fact):
             return False
         if self.without_slots:
-            return several.has_several(self.old)
+            has_several = several.has_several(self.old) or several.lists(self.old)
+            return has_several and not (self.new and _moves_in_time(self.old, self.new))
         same = self.old_slot == self.fact_slot
         return same and slots.many_valued(self.fact_slot, self.cardinality)
 
@@ -140,15 +145,58 @@ class Replacement:
         """True if the words have to show whether both are about one attribute."""
         return not (self.old_slot and self.fact_slot)
 
+    def with_stated_slots(self) -> Replacement:
+        """The change with the slots that the words state, if no model gave it both.
+
+        The new text is in the words of the memory more often than the fact. Two stated slots show
+        another matter only if their subjects differ; if their attributes differ, the words of the
+        texts decide, as if no slot were known.
+        """
+        if not self.without_slots:
+            return self
+        old = self.old_slot or stated_slot(self.old)
+        fact = self.fact_slot or stated_slot(self.fact)
+        new = stated_slot(self.new) if self.new else fact
+        if old is None:
+            return self
+        if fact is not None and of_other_subjects(old, fact):
+            return replace(self, old_slot=old, fact_slot=fact)
+        same = any(other is not None and same_slot(old, other) for other in (new, fact))
+        # "User's friend is Lena" names one of several, "User's best friend" the only one.
+        one_word = "_" not in old.rpartition(slots.SEPARATOR)[2]
+        if not same or (one_word and several.has_several(self.old) and not slots.is_listed(old)):
+            return self
+        return replace(self, old_slot=old, fact_slot=old)
+
 
 def objection(change: Replacement) -> Objection | None:
     """The reason to refuse a change, or None if it loses nothing."""
+    change = change.with_stated_slots()
     completes = change.new is not None and keeps_all(change.old, change.new)
     if not completes and not same_matter(change):
         return Objection(Loss.OTHER_MATTER)
-    if change.new is not None and (missing := _missing(change, change.new)):
-        return Objection(Loss.VALUES, missing)
+    if change.new is not None and not _takes_back(change, change.new):
+        missing = _missing(change, change.new)
+        return Objection(Loss.VALUES, missing) if missing else None
     return _objection_to_delete(change) if change.new is None else None
+
+
+def _takes_back(change: Replacement, new: str) -> bool:
+    """Tell if an UPDATE only says that the memory is no longer so, as a DELETE could."""
+    return (
+        polarity.takes_back(change.fact)
+        and polarity.takes_back(new)
+        and all(map(stated(new).keeps, stated(change.fact).values))
+        and not _names_another(change)
+        and (_same_single_slot(change) or _covers(change.fact, change.old))
+        and not lost_parts(change.old, new)
+    )
+
+
+def _moves_in_time(old: str, new: str) -> bool:
+    """Tell if a new text differs from a statement in its dates alone."""
+    others = [value for value in stated(old).values if value.kind is not ValueKind.DATE]
+    return _without_values(old) == _without_values(new) and all(map(stated(new).keeps, others))
 
 
 def _missing(change: Replacement, new: str) -> tuple[str, ...]:
@@ -192,9 +240,10 @@ def _is_one_value(change: Replacement, new: str) -> bool:
     """Tell if the new text gives another value to the attribute that the memory is about."""
     if not gives_another_value(change.old, new, change.fact):
         return False
-    if not change.without_slots:
-        return _same_single_slot(change)
     cause, after = stated(change.fact), stated(new)
+    if not change.without_slots:
+        companions = companions_of_value(change.old)
+        return _same_single_slot(change) and all(map(after.keeps, companions))
     return (
         _same_frame(change.old, new)
         and not change.is_one_of_many
@@ -212,8 +261,13 @@ def _same_frame(old: str, new: str) -> bool:
 
     "User lives in Oslo" and "User lives on a boat" have the same frame.
     """
-    about = _without_values(parts(old).main)
-    return bool(about) and len(about & matter(new)) > SAME_WORDS_TO_REPLACE * len(about)
+    main = parts(old).main
+    if about := _without_values(main):
+        return len(about & matter(new)) > SAME_WORDS_TO_REPLACE * len(about)
+    # "User is on the Pro plan" has general words alone.
+    general = set(terms(_THE_USER.sub("", main)))
+    general -= {term for value in stated(main).values for term in terms(value.text)}
+    return bool(general) and general <= set(terms(new))
 
 
 def _is_another_occasion(old: str, new: str) -> bool:
@@ -267,8 +321,13 @@ def _names_another(change: Replacement) -> bool:
 def _covers(fact: str, old: str) -> bool:
     """Tell if a take-back is about the memory: it has its values, or most of its other words."""
     values = [value for value in stated(old).values if not value.leads]
-    if values and all(stated(fact).keeps(value) for value in values):
+    named = [stated(fact).keeps(value) for value in values]
+    if values and all(named):
         return True
+    # "No longer takes Ramipril" leaves the rest of "takes Metformin and Ramipril".
+    names = {keeps for value, keeps in zip(values, named, strict=True) if _is_name(value)}
+    if len(names) > 1:
+        return False
     about = _without_values(old) - _NAMED
     return not about or len(about & matter(fact)) > COVERED * len(about)
 
@@ -337,9 +396,13 @@ def lost_words(old: str, new: str) -> tuple[str, ...]:
     return tuple(word for word in re.findall(r"\w+", old) if not gone.isdisjoint(terms(word)))
 
 
+def _is_name(value: Value) -> bool:
+    return value.kind is ValueKind.NAME
+
+
 def _is_misspelt(value: Value, cause: Stated) -> bool:
     """Tell if the fact has a name one letter apart: two persons, or a mistake in typing."""
-    if value.kind is not ValueKind.NAME:
+    if not _is_name(value):
         return False
     return any(one_letter_apart(value.key, other.key) for other in cause.of(ValueKind.NAME))
 

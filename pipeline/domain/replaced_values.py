@@ -144,6 +144,16 @@ def is_companion(value: Value, text: str) -> bool:
     return bool(before) and before[-1].lower() in _WITH
 
 
+def companions_of_value(text: str) -> list[Value]:
+    """The values that stand behind a "with" and behind the value of the slot.
+
+    "Maya lives in Bern with Tom" has Tom; "Jonas ist mit Anna verheiratet" has none.
+    """
+    places = _values_of_slot(text)
+    first = min(places.values(), default=0)
+    return [value for value, at in places.items() if at > first and is_companion(value, text)]
+
+
 def lost_parts(old: str, new: str) -> tuple[str, ...]:
     """Other parts of a statement of which the new text keeps less than half of the words."""
     after = set(terms(new))

@@ -65,7 +65,8 @@ _MANY_VALUED = {
 _SINGLE_PLURALS = {"pronouns", "initials", "hours", "glasses", "earnings"}
 _FAVOURITE = "favourite_"
 _THE_USER = {
-    "user", "speaker", "i", "me", "self", "benutzer", "nutzer", "usuario", "usuaria", "用户",
+    "user", "speaker", "i", "me", "self", "benutzer", "nutzer", "nutzerin",
+    "benutzerin", "usuario", "usuaria", "用户",
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from tests.eval.corrections import Case, Kind, Verdict, cases, without_slots
 
 CASES = list(cases())
 # Of 150 each, without slots and without the help of a near meaning.
-LEAST_APPLIED, LEAST_REFUSED = 90, 144
+LEAST_APPLIED, LEAST_REFUSED = 130, 150
 
 
 def test_there_are_as_many_cases_written_after_the_rule_as_before() -> None:
@@ -42,7 +42,7 @@ def test_without_slots_nothing_is_doubled_without_a_word(case: Case) -> None:
     assert case.verdict() in (Verdict.APPLIED, Verdict.FLAGGED)
 
 
-def test_without_slots_most_updates_are_applied_and_nearly_all_careless_changes_refused() -> None:
+def test_without_slots_most_updates_are_applied_and_all_careless_changes_refused() -> None:
     verdicts = {
         update: [without_slots(c).verdict() for c in CASES if c.kind.is_update is update]
         for update in (True, False)
