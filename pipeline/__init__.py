@@ -32,4 +32,4 @@ SQL), sql/ (statements), ports (the stores of the ledger that the feature uses).
     bootstrap  stores     build it all: the only place that chooses adapters
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -3,7 +3,8 @@
     python -m pipeline.migrate [--key-file PATH] [--revise MESSAGE] [--check-index]
 
 With `--key-file`, an empty database gets a project and an API key. Exits with code 2 and a sentence
-if the vector index of the settings was never built, or if the schema is that of a newer release.
+if the vector index of the settings was never built, or if the schema is that of a newer release, or
+of an early build of 0.1.
 With `--check-index` only the index is checked, and nothing changes.
 
 Several processes may run this at the same time: an advisory lock makes them take turns.
@@ -52,6 +53,14 @@ NEWER = (
     " a newer release wrote it. Install that release again, or restore a backup from before the"
     " upgrade. Nothing was changed."
 )
+OLDER = (
+    "The database has schema {schema}, of an early build of Memlane 0.1. This release (Memlane"
+    " {version}) upgrades from schema {oldest}: migrate with the tag v0.1.1 first, see"
+    " docs/howto/upgrade.md. Nothing was changed."
+)
+MIGRATIONS = Path(str(resources.files("pipeline.ledger").joinpath("migrations")))
+# Folders with migrations.
+VERSIONS: tuple[Path, ...] = (MIGRATIONS / "versions",)
 # Estimates of the planner: exact numbers would read all rows.
 ROWS = """
     SELECT relname AS name, greatest(reltuples, 0)::bigint AS rows FROM pg_class
@@ -81,9 +90,9 @@ class InUse(InvalidInput):
 def alembic_config(connection: Connection | None = None) -> Config:
     """Alembic's configuration for the ledger's migrations, over an open connection if given."""
     config = Config()
-    config.set_main_option(
-        "script_location", str(resources.files("pipeline.ledger").joinpath("migrations"))
-    )
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("path_separator", "os")
+    config.set_main_option("version_locations", os.pathsep.join(map(str, VERSIONS)))
     config.attributes["connection"] = connection
     return config
 
@@ -92,6 +101,24 @@ def is_known(schema: str) -> bool:
     """Tell if this release has the migration `schema`: if not, a newer release wrote it."""
     scripts = ScriptDirectory.from_config(alembic_config())
     return schema in {script.revision for script in scripts.walk_revisions()}
+
+
+def is_older(schema: str) -> bool:
+    """Tell if `schema` is of an early build of 0.1, from before the baseline of the migrations."""
+    return schema < oldest_schema()
+
+
+def unknown_schema(schema: str) -> str:
+    """The reason why this release cannot work with `schema`, and what to do."""
+    text = OLDER if is_older(schema) else NEWER
+    return text.format(schema=schema, version=__version__, oldest=oldest_schema())
+
+
+def oldest_schema() -> str:
+    """The oldest schema that this release can upgrade."""
+    base = ScriptDirectory.from_config(alembic_config()).get_base()
+    assert base is not None
+    return base
 
 
 def newest_schema() -> str:
@@ -115,7 +142,7 @@ async def pending(engine: AsyncEngine) -> list[MigrationPlan]:
             {row.name: row.table_name for row in await connection.execute(text(INDEXES))},
         )
     if schema is not None and not is_known(schema):
-        raise InvalidInput(NEWER.format(schema=schema, version=__version__))
+        raise InvalidInput(unknown_schema(schema))
     scripts = ScriptDirectory.from_config(alembic_config())
     newer = scripts.iterate_revisions("head", schema or "base")
     return [plan(script, catalog) for script in reversed(list(newer))]
@@ -140,7 +167,7 @@ async def migrate(engine: AsyncEngine) -> None:
     except CommandError as error:
         if (unknown := UNKNOWN_REVISION.search(str(error))) is None:
             raise
-        raise InvalidInput(NEWER.format(schema=unknown[1], version=__version__)) from None
+        raise InvalidInput(unknown_schema(unknown[1])) from None
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
             raise

@@ -22,11 +22,15 @@ from pipeline.accounting.balance import Accounts, Books
 from pipeline.backup.manifest import Manifest, TableState, differences
 from pipeline.backup.store import BackupStore
 from pipeline.ledger.engine import UNLIMITED, connect
-from pipeline.migrate import is_known, migrate
+from pipeline.migrate import is_known, is_older, migrate
 
 NEWER = (
     "The backup has schema {schema} (Memlane {theirs}), which this release (Memlane {ours}) does"
     " not know: a newer release wrote it. Install that release, or use an older backup."
+)
+OLDER = (
+    "The backup has schema {schema} (Memlane {theirs}), too old for this release. Restore and"
+    " migrate it with the tag v0.1.1, see docs/howto/upgrade.md, and make a backup of that."
 )
 IN_USE = "Stop the processes of Memlane first: {names} use this database."
 NOT_EMPTY = (
@@ -64,6 +68,8 @@ def check(directory: Path) -> Manifest:
 
 def require_known(manifest: Manifest) -> None:
     """Check that this release knows the backup's schema. Errors: StackError."""
+    if is_older(manifest.schema):
+        raise StackError(OLDER.format(schema=manifest.schema, theirs=manifest.memlane))
     if not is_known(manifest.schema):
         raise StackError(
             NEWER.format(schema=manifest.schema, theirs=manifest.memlane, ours=__version__)

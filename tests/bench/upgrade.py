@@ -1,7 +1,8 @@
 """Upgrade of a ledger in use: `python -m tests.bench.upgrade`, JSON on stdout.
 
-Fills a database of an earlier schema with memories, events and history, migrates it to the newest
-schema beside readers and writers, and measures the longest time that one of their statements waits.
+Fills a database with memories, events and history, migrates it to a release that does not exist
+(tests.support.next_release: each kind of step that a migration may have) beside readers and
+writers, and measures the longest time that one of their statements waits.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
-from alembic import command
-from sqlalchemy import Connection
 
 from deploy.stack.servers import Postgres
+from pipeline import migrate as migrations
 from pipeline.ledger.engine import UNLIMITED, connect
-from pipeline.migrate import alembic_config, migrate
+from pipeline.migrate import migrate
+from tests.support.next_release import FOLDER
 
 OF_LANE = 5
 PAUSE_S = 0.05
@@ -33,11 +34,11 @@ FILL = (
     " SELECT md5('e' || n)::uuid, '{project}', md5('l' || ((n - 1) % {lanes} + 1))::uuid,"
     " (n - 1) / {lanes} + 1, 'SUCCEEDED', '{{}}', 1, now() FROM generate_series(1, {memories}) n",
     "INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash, terms, attributed_to,"
-    " embedding, embedder, projected_version, valid_from, version)"
+    " embedding, embedder, projected_version, said_at, valid_from, version)"
     " SELECT md5('m' || n)::uuid, '{project}', md5('l' || ((n - 1) % {lanes} + 1))::uuid,"
     " 'u' || ((n - 1) % {lanes} + 1), 'User likes dish ' || n, decode(md5('t' || n), 'hex'),"
     " ARRAY['user', 'like', 'dish', n::text], 'user', decode(repeat(md5('x' || n), 96), 'hex'),"
-    " 'e', 2, now(), 2 FROM generate_series(1, {memories}) n",
+    " 'e', 2, now(), now(), 2 FROM generate_series(1, {memories}) n",
     "INSERT INTO memory_history"
     " (memory_id, version, project_id, event, new_text, valid_from, created_at)"
     " SELECT md5('m' || n)::uuid, v, '{project}', 'ADD', 'User likes dish ' || n, now(),"
@@ -56,15 +57,10 @@ USES = {
 }
 
 
-async def measure(url: str, memories: int, since: str) -> dict[str, object]:
-    """Fill the database at revision `since`, then migrate it beside its users."""
+async def measure(url: str, memories: int) -> dict[str, object]:
+    """Fill the database, then migrate it beside its users."""
     engine = connect(url, pool_size=2, limits=UNLIMITED)
-
-    def start(connection: Connection) -> None:
-        command.upgrade(alembic_config(connection), since)
-
-    async with engine.begin() as connection:
-        await connection.run_sync(start)
+    await migrate(engine)
     plain = url.replace("+asyncpg", "")
     filler = await asyncpg.connect(plain)
     values = {
@@ -80,6 +76,7 @@ async def measure(url: str, memories: int, since: str) -> dict[str, object]:
     waits = dict.fromkeys(USES, 0.0)
     users = [asyncio.create_task(use(plain, name, waits, stopped)) for name in USES]
     began = time.monotonic()
+    migrations.VERSIONS = (*migrations.VERSIONS, FOLDER)
     await migrate(engine)
     took_s = time.monotonic() - began
     stopped.set()
@@ -87,7 +84,6 @@ async def measure(url: str, memories: int, since: str) -> dict[str, object]:
     await engine.dispose()
     longest = {name: round(wait_s, 2) for name, wait_s in waits.items()}
     return {
-        "since": since,
         "memories": memories,
         "migration_s": round(took_s, 1),
         "longest_wait_s": longest,
@@ -110,14 +106,13 @@ async def use(url: str, name: str, waits: dict[str, float], stopped: asyncio.Eve
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.upgrade", description=__doc__)
     parser.add_argument("--memories", type=int, default=200_000)
-    parser.add_argument("--since", default="0026", help="revision of the earlier schema")
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
         Postgres(Path(folder) / "postgres") as server,
         asyncio.Runner() as runner,
     ):
-        figures = runner.run(measure(server.url, given.memories, given.since))
+        figures = runner.run(measure(server.url, given.memories))
         print(json.dumps(figures, indent=2))
 
 

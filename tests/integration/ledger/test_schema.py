@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, func, inspect, select, text
@@ -18,9 +17,10 @@ from deploy.stack.servers import Postgres
 from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import api_keys, metadata
-from pipeline.migrate import alembic_config, first_project, migrate, require_durability
+from pipeline.migrate import first_project, migrate, pending, require_durability
 from pipeline.stores import Ledger
 from pipeline.tenants.secret import Secret
+from tests.support import next_release
 
 
 def differences(connection: Connection) -> list[Any]:
@@ -81,14 +81,15 @@ async def test_a_migration_gives_up_on_a_table_in_use_instead_of_blocking_reques
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.migrate.LOCK_TIMEOUT", "50ms")
-    async with ledger.engine.begin() as connection:
-        # The migration after 0018 alters `lanes`.
-        await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "0018"))
+    next_release.install(monkeypatch)  # one of its migrations alters `lanes`
     async with ledger.engine.begin() as backup:
         await backup.execute(text("LOCK TABLE lanes IN ROW EXCLUSIVE MODE"))
         with pytest.raises(InvalidInput, match="in use"):
             await migrate(ledger.engine)
+        # The migrations before it are applied.
+        assert [plan.revision for plan in await pending(ledger.engine)] == ["9005", "9006"]
     await migrate(ledger.engine)  # The table is free again.
+    assert await pending(ledger.engine) == []
 
 
 async def test_every_table_of_the_metadata_is_there_and_no_other(ledger: Ledger) -> None:

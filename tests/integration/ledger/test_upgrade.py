@@ -1,9 +1,8 @@
-"""Upgrade of a ledger with rows: what old revisions fill, also if one is stopped and run again."""
+"""Upgrade of a ledger with rows to the migrations of a next release, also after an interruption."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,37 +12,41 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from deploy.stack.servers import Postgres
+from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, connect
-from pipeline.migrate import alembic_config, migrate
+from pipeline.migrate import alembic_config, migrate, newest_schema, oldest_schema, pending
+from tests.support import next_release
 
-MEMORY, LANE, PROJECT = (UUID(int=number) for number in (1, 2, 3))
+LANE, PROJECT = (UUID(int=number) for number in (2, 3))
+MEMORIES = 12_000  # three batches of a back-fill
 ROWS = (
-    "INSERT INTO lanes (id, project_id, user_id, state) VALUES (:lane, :project, 'maya', 'IDLE')",
-    "INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash, terms, attributed_to,"
-    " embedding, embedder, valid_from, version) VALUES (:memory, :project, :lane, 'maya',"
-    " 'User likes tea', '\\x01', '{}', 'user', '\\x00', 'e', '2026-03-01', 3)",
-    "INSERT INTO memory_history"
-    " (memory_id, version, project_id, event, new_text, valid_from, created_at)"
-    " SELECT :memory, v, :project, 'UPDATE', 'User likes tea ' || v, '2026-03-01',"
-    " timestamptz '2026-03-01' + v * interval '1 day' FROM generate_series(1, 3) v",
-    "INSERT INTO entities (id, project_id, lane_id, name, name_key, kind)"
-    " VALUES (gen_random_uuid(), :project, :lane, 'Green-Tea', 'green-tea', 'thing')",
+    "INSERT INTO lanes (id, project_id, user_id, state)"
+    f" VALUES ('{LANE}', '{PROJECT}', 'm', 'IDLE')",
+    "INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash, attributed_to,"
+    " embedding, embedder, said_at, valid_from)"
+    f" SELECT gen_random_uuid(), '{PROJECT}', '{LANE}', 'm',"
+    " repeat('x', n % 7), sha256(n::text::bytea), 'user', '\\x00', 'e', now(), now()"
+    f" FROM generate_series(1, {MEMORIES}) n",
 )
-FILLED = (
-    "SELECT said_at = valid_from FROM memories",
-    "SELECT version, text, replaced_at::date::text FROM past_states ORDER BY version",
-    "SELECT plain_name FROM entities",
-)
+RIGHT = """
+    SELECT count(*) FROM memories m JOIN letters_of l ON l.memory_id = m.id
+    WHERE m.letters = length(m.text) AND l.letters = m.letters
+"""
 
 
 @pytest.fixture
 async def engine(postgres: Postgres) -> AsyncIterator[AsyncEngine]:
+    """An engine on a ledger with rows."""
     name = f"upgraded_{uuid4().hex}"
     server = connect(postgres.url, pool_size=1).execution_options(isolation_level="AUTOCOMMIT")
     async with server.connect() as connection:
         await connection.execute(text(f"CREATE DATABASE {name}"))
     url = make_url(postgres.url).set(database=name).render_as_string(hide_password=False)
     engine = connect(url, pool_size=2, limits=UNLIMITED)
+    await migrate(engine)
+    async with engine.begin() as connection:
+        for statement in ROWS:
+            await connection.execute(text(statement))
     yield engine
     await engine.dispose()
     async with server.connect() as connection:
@@ -51,35 +54,35 @@ async def engine(postgres: Postgres) -> AsyncIterator[AsyncEngine]:
     await server.dispose()
 
 
-async def filled(engine: AsyncEngine) -> list[Sequence[Any]]:
-    async with engine.connect() as connection:
-        return [list(map(tuple, await connection.execute(text(query)))) for query in FILLED]
-
-
-@pytest.mark.parametrize("stopped_in", [None, "0037", "0042"])
-async def test_an_upgrade_fills_what_old_rows_lack_once(
-    engine: AsyncEngine, stopped_in: str | None
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_an_upgrade_fills_old_rows_once_also_if_it_is_stopped_and_run_again(
+    engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
-    def to(revision: str) -> Any:
-        return lambda connection: _upgrade(connection, revision)
-
-    async with engine.begin() as connection:
-        await connection.run_sync(to("0026"))
-        for statement in ROWS:
-            values = {"memory": MEMORY, "lane": LANE, "project": PROJECT}
-            names = {name: value for name, value in values.items() if f":{name}" in statement}
-            await connection.execute(text(statement), names)
-    if stopped_in:  # its steps are committed, its number is not
+    next_release.install(monkeypatch)
+    if stopped:  # the steps of the migration are committed, its number is not
+        async with engine.connect() as connection:
+            await connection.run_sync(_upgrade, next_release.FILL)
         async with engine.begin() as connection:
-            await connection.run_sync(to(stopped_in))
-            before = f"{int(stopped_in) - 1:04}"
-            await connection.execute(text(f"UPDATE alembic_version SET version_num = '{before}'"))
+            await connection.execute(text("UPDATE memories SET text = text || 'y' WHERE text = ''"))
+            await connection.execute(text("ALTER TABLE memories ALTER letters DROP NOT NULL"))
+            await connection.execute(text("UPDATE memories SET letters = NULL WHERE text = 'y'"))
+            await connection.execute(text("DELETE FROM letters_of WHERE letters = 0"))
+            await connection.execute(text("UPDATE alembic_version SET version_num = '9002'"))
     await migrate(engine)
-    assert await filled(engine) == [
-        [(True,)],
-        [(1, "User likes tea 1", "2026-03-03"), (2, "User likes tea 2", "2026-03-04")],
-        [("green tea",)],
-    ]
+    async with engine.connect() as connection:
+        assert await connection.scalar(text(RIGHT)) == MEMORIES
+        written = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+    assert written == newest_schema() == next_release.NEWEST
+
+
+async def test_the_schema_of_an_early_build_is_refused_with_the_release_to_take_first(
+    engine: AsyncEngine,
+) -> None:
+    async with engine.begin() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '0054'"))
+    for refused in (migrate, pending):
+        with pytest.raises(InvalidInput, match=f"schema 0054.*{oldest_schema()}.*v0.1.1"):
+            await refused(engine)
 
 
 def _upgrade(connection: Connection, revision: str) -> None:

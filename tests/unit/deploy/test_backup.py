@@ -15,7 +15,7 @@ from pipeline.domain.errors import InvalidInput
 
 MANIFEST = Manifest(
     memlane="0.2.0",
-    schema="0073",
+    schema="0076",
     postgres=18,
     taken_at="2026-11-24T12:00:00+00:00",
     archive="ledger.dump",
