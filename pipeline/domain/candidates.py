@@ -1,10 +1,12 @@
 """Candidates: the memories that are shown to the decision about a fact. Pure functions.
 
-    score  =  cosine  +  BM25 share of the words  +  slot
+    score  =  cosine  +  BM25 share of the words  +  slot, or without slots the topic
 
 `slot` is 1 for the same attribute of the same subject, and BESIDE for another attribute of that
-subject with a common topic or word. Meaning alone misses an update that names no word of the
-memory, and most updates in languages that the embedder does not know; words alone miss paraphrases.
+subject with a common topic or word. If fact or memory has no slot, the share of the fact's topics
+that the words of the memory have counts TOPIC at most. Meaning alone misses an update that names no
+word of the memory, and most updates in languages that the embedder does not know; words alone miss
+paraphrases.
 Source: tests/eval/candidates.py.
 """
 
@@ -16,11 +18,14 @@ from uuid import UUID
 
 from pipeline.text import terms
 from pipeline.text.slots import SEPARATOR
+from pipeline.text.topic_words import topics_of
 from pipeline.text.topics import attributes_beside, topics
 from pipeline.text.word_scores import prefixes, shares
 
 # Share of the same slot that another attribute of the same topic has.
 BESIDE = 0.9
+# Score of a memory whose words have all topics of a fact, if one of them has no slot.
+TOPIC = 0.4
 # A batch of several facts shows this many times the candidates of one fact, and at least as many
 # of each fact as the second number.
 BATCH_SHARE, LEAST_OF_A_FACT = 2, 3
@@ -51,18 +56,25 @@ def ranked(
 
     `rows`: number of memories in the scope, if these are only some of them.
     """
-    texts = [prefixes(memory.terms.split(" ")) for memory in memories]
-    return [_ranked(fact, memories, texts, rows) for fact in facts]
+    words = [memory.terms.split(" ") for memory in memories]
+    texts = [prefixes(of_memory) for of_memory in words]
+    known = [topics_of(of_memory) for of_memory in words]
+    return [_ranked(fact, memories, texts, known, rows) for fact in facts]
 
 
 def _ranked(
-    fact: Compared, memories: Sequence[Comparable], texts: Sequence[Sequence[str]], rows: int
+    fact: Compared,
+    memories: Sequence[Comparable],
+    texts: Sequence[Sequence[str]],
+    topics_of_texts: Sequence[frozenset[str]],
+    rows: int,
 ) -> list[UUID]:
-    words = shares(prefixes(terms.asked(fact.text)), texts, rows=rows)
-    nearness = _Nearness(fact.slot)
+    asked = terms.asked(fact.text)
+    words = shares(prefixes(asked), texts, rows=rows)
+    nearness = _Nearness(fact.slot, topics_of(asked))
     scores = {
-        memory.id: fact.cosines.get(memory.id, 0.0) + share + nearness.of(memory.slot)
-        for memory, share in zip(memories, words, strict=True)
+        memory.id: fact.cosines.get(memory.id, 0.0) + share + nearness.of(memory.slot, of_text)
+        for memory, share, of_text in zip(memories, words, topics_of_texts, strict=True)
     }
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
@@ -79,15 +91,18 @@ def chosen(rankings: Sequence[Sequence[UUID]], *, limit: int) -> list[UUID]:
 
 
 class _Nearness:
-    """Nearness of slots to the slot of one fact, computed once for each slot."""
+    """Nearness of memories to the slot of one fact, or to its topics."""
 
-    def __init__(self, slot: str | None) -> None:
+    def __init__(self, slot: str | None, topics_of_fact: frozenset[str]) -> None:
         self._slot = slot
+        self._topics = topics_of_fact
         self._known: dict[str, float] = {}
 
-    def of(self, slot: str | None) -> float:
+    def of(self, slot: str | None, topics_of_text: frozenset[str]) -> float:
+        """The score of a memory with this slot and these topics."""
         if self._slot is None or slot is None:
-            return 0.0
+            shared = len(self._topics & topics_of_text)
+            return TOPIC * shared / len(self._topics) if shared else 0.0
         if slot not in self._known:
             self._known[slot] = nearness(self._slot, slot)
         return self._known[slot]
