@@ -29,9 +29,12 @@ TESTS := tests/unit tests/contracts tests/integration tests/e2e tests/chaos test
 # Two processes, each with servers of its own: most tests wait for a disk or another process.
 PYTEST := $(PY) -m pytest -n 2
 
+# Tests of a whole stack that also run with external servers.
+EXTERNAL := $(patsubst %,tests/e2e/test_%.py,agreement command_line examples first_minutes followups transfer)
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check chart-test compat image-test bench eval chaos reference docs sbom audit lock clean
+.PHONY: help sound up down status scale settings logs doctor repair reindex backup restore demo reset test check chart-test compat image-test fleet-test bench eval chaos reference docs sbom audit lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +107,11 @@ compat: $(DEV)  ## the official clients, old lines too, against a real stack (AR
 image-test: $(DEV)  ## build the image and run its containers (needs a Docker daemon; BUILD="--network host": options)
 	@docker build $(BUILD) -f deploy/docker/Dockerfile -t memlane .
 	@$(PY) -m pytest tests/image -rP $(ARGS)
+
+# Debian's packages rabbitmq-server, redis-server, postgresql-15, pgbouncer, iproute2 and iptables.
+fleet-test: $(DEV)  ## brokers, failover, TLS, poolers and dropped packets, with Debian's servers (as root)
+	@$(PY) -m pytest tests/fleet -rP $(ARGS)
+	@test -n "$(ARGS)" || $(PY) -m pytest $(EXTERNAL) --external
 
 bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some; "growth": up to 1,000,000 memories), then start time, idle memory and the engine
 	@$(PY) -m $(if $(filter growth,$(firstword $(ARGS))),tests.bench.growth $(wordlist 2,99,$(ARGS)),tests.bench.hosted $(ARGS))

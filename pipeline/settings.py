@@ -39,6 +39,7 @@ PREFIX = "MEMLANE_"
 # Built-in models, which need no key and no network.
 RULES, MINILM = "local/rules", "local/minilm"
 NO_MODEL = "none"
+BROKER_SCHEMES = ("redis", "rediss", "sentinel", "amqp", "amqps")
 
 
 class ModelSettings(BaseModel):
@@ -140,6 +141,8 @@ class Settings(BaseSettings):
         # With only MEMLANE_LLM__API_KEY set, the default model stays.
         nested_model_default_partial_update=True,
         frozen=True,
+        # An error of several settings together would show their values, which may be secret.
+        hide_input_in_errors=True,
     )
 
     # ── Local stack ──
@@ -169,7 +172,20 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     """PostgreSQL 15 or newer. Without it the local stack starts its own server."""
     broker_url: SecretStr | None = None
-    """Celery broker. Without it the local stack starts its own Valkey server."""
+    """Broker of the hints: `redis://` or `rediss://` (Redis, Valkey), `sentinel://` (Redis
+    Sentinel), `amqp://` or `amqps://` (RabbitMQ); see [Brokers](../howto/production.md#brokers).
+    Without it the local stack starts its own Valkey server.
+    """
+    broker_ca: Path | None = None
+    """File with the certificates that sign the certificate of a `rediss://` or `amqps://` broker.
+    Default: those of the system.
+    """
+    broker_sentinel_master: str | None = None
+    """Name under which Sentinel knows the Redis servers; required with `sentinel://`."""
+    broker_sentinel_password: SecretStr | None = None
+    """Password of the Sentinel processes themselves. That of the Redis servers is in
+    `MEMLANE_BROKER_URL`.
+    """
     chroma_url: str | None = None
     """Chroma server. Without it the local stack starts its own."""
     qdrant_url: str | None = None
@@ -431,6 +447,25 @@ class Settings(BaseSettings):
     """Pause before the second attempt, in seconds. Each further pause is four times as long, up to
     six hours.
     """
+
+    @property
+    def broker_scheme(self) -> str:
+        """Scheme of the broker's URL; empty without a URL."""
+        url = self.broker_url.get_secret_value() if self.broker_url else ""
+        return url.partition("://")[0].lower()
+
+    @model_validator(mode="after")
+    def usable_broker(self) -> Settings:
+        """Check the broker's URL and the settings beside it. Errors: ValueError, for pydantic."""
+        if self.broker_url is not None and self.broker_scheme not in BROKER_SCHEMES:
+            known = ", ".join(f"{scheme}://" for scheme in BROKER_SCHEMES)
+            raise ValueError(f"MEMLANE_BROKER_URL must begin with one of {known}")
+        sentinel = self.broker_scheme == "sentinel"
+        if sentinel and self.broker_sentinel_master is None:
+            raise ValueError("sentinel:// needs MEMLANE_BROKER_SENTINEL_MASTER")
+        if not sentinel and (self.broker_sentinel_master or self.broker_sentinel_password):
+            raise ValueError("MEMLANE_BROKER_SENTINEL_… needs a MEMLANE_BROKER_URL of sentinel://")
+        return self
 
     @field_validator("cors_origins")
     @classmethod

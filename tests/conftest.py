@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("memlane")
     group.addoption("--answers", type=int, default=1_000, help="random answers of a lossy model")
     group.addoption(
+        "--external",
+        action="store_true",
+        help="the shared stack of tests/e2e uses external PostgreSQL and RabbitMQ, and pgvector",
+    )
+    group.addoption(
         "--bolt",
         nargs="+",
         metavar="PART",

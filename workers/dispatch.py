@@ -39,7 +39,7 @@ class CeleryDispatcher:
     def __init__(self, app: Celery) -> None:
         self._app = app
         connection = app.connection_for_write()
-        # Not reachable, or refusing writes: Redis out of memory, or a replica.
+        # Not reachable, or refusing writes: out of memory, or a replica of Redis.
         errors = (*connection.connection_errors, *connection.channel_errors)
         self._away: tuple[type[Exception], ...] = (OperationalError, OSError, *errors)
 
@@ -85,14 +85,12 @@ class CeleryDispatcher:
     def forgot(self) -> bool:
         """True if the broker was wiped or replaced since the last call.
 
-        The call sets a key in the broker and checks if it was there. Always False for brokers other
-        than Redis.
+        The call leaves a mark in the broker and checks if it was there. RabbitMQ loses it, as it
+        loses the hints, when it restarts.
         """
         try:
             with self._app.connection_for_write() as connection:
-                if connection.transport.driver_type != "redis":
-                    return False
-                return bool(connection.default_channel.client.set(MARK, "1", nx=True))
+                return bool(connection.default_channel.leave_mark(MARK))
         except self._away:
             return False
 

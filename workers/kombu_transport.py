@@ -1,21 +1,31 @@
-"""kombu's connection and Redis channel, with changes: reconnection, client reuse and low priority.
+"""kombu's connection, with quick reconnection and our transports.
 
-Source: kombu 5.7.0, connection.py and transport/redis.py.
+Source: kombu 5.7.0, connection.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from celery.app import amqp
 from kombu import connection
+from kombu.transport import pyamqp
 from kombu.transport import redis as kombu_redis
+
+from pipeline.settings import Settings
+from workers import amqp_transport, redis_transport
 
 # Seconds between attempts to reach a broker that is down: first pause, increment and maximum.
 LOOKS = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
 
-# Seconds until a worker looks again if it has a place for a stage of low priority.
-RECHECK_S = 0.1
+# Our transport for each of kombu's.
+TRANSPORTS: Mapping[type, type] = {
+    kombu_redis.Transport: redis_transport.RedisTransport,
+    kombu_redis.SentinelTransport: redis_transport.RedisSentinelTransport,
+    pyamqp.Transport: amqp_transport.AmqpTransport,
+    pyamqp.SSLTransport: amqp_transport.AmqpTransport,
+}
 
 
 class Connection(connection.Connection):
@@ -23,6 +33,11 @@ class Connection(connection.Connection):
 
     kombu makes each pause two seconds longer, up to thirty; in that time a worker does nothing.
     """
+
+    def get_transport_cls(self) -> Any:
+        """Our transport for the URL's scheme."""
+        transport = super().get_transport_cls()  # type: ignore[no-untyped-call]
+        return TRANSPORTS.get(transport, transport)
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         """Wait for the broker, with pauses of at most two seconds."""
@@ -35,29 +50,8 @@ class AMQP(amqp.AMQP):  # type: ignore[misc]
     Connection = Connection
 
 
-class Channel(kombu_redis.Channel):
-    """kombu's Redis channel, with one client for the life of its connection pool.
-
-    kombu creates a client for each command, which costs more than the command: CPU of one hint 1.0
-    -> 0.75 ms. A redis-py client is only a view of its pool and safe for threads.
-    """
-
-    _client_of_pool: Any = None
-
-    def _brpop_start(self, timeout: float | None = None) -> None:
-        """Wait for a hint; shortly, if the queues of low priority are left out for the moment."""
-        if timeout is None and getattr(self._queue_cycle, "restricted", False):
-            timeout = RECHECK_S
-        super()._brpop_start(timeout)  # type: ignore[no-untyped-call]
-
-    def _create_client(self, asynchronous: bool = False) -> Any:
-        if asynchronous:
-            return super()._create_client(asynchronous=True)  # type: ignore[no-untyped-call]
-        if self._client_of_pool is None or self._client_of_pool.connection_pool is not self.pool:
-            self._client_of_pool = super()._create_client()  # type: ignore[no-untyped-call]
-        return self._client_of_pool
-
-
-def set_up() -> None:
-    """Make kombu use this channel for all Redis connections of the process."""
-    kombu_redis.Transport.Channel = Channel
+def celery_settings(settings: Settings, low_fits: Callable[[], bool]) -> Mapping[str, Any]:
+    """Celery's settings for the broker of MEMLANE_BROKER_URL."""
+    if settings.broker_scheme in ("amqp", "amqps"):
+        return amqp_transport.celery_settings(settings, low_fits)
+    return redis_transport.celery_settings(settings, low_fits)

@@ -13,6 +13,8 @@ only affects when a hint is taken: a duplicate in another queue is as stale as a
 from __future__ import annotations
 
 import bisect
+import math
+import time
 from collections.abc import Callable, Iterable
 
 NORMAL_QUEUES = ("mem.lane", "mem.lane.10", "mem.lane.100", "mem.lane.1000")
@@ -22,6 +24,9 @@ MOST_LANES = (10, 100, 1_000)
 # One hint of this many is of low priority, even if others wait: so back-fill goes on under any
 # load, and costs the others a tenth of the hints at most.
 TAKES = 10
+# Seconds until a worker looks again if it has a place for a stage of low priority, and those
+# without a hint of normal priority after which it takes others.
+RECHECK_S = 0.1
 
 
 def queue_of(busy_lanes: int, *, low: bool = False) -> str:
@@ -75,3 +80,33 @@ class TakeOrder:
             queues.append(queues.pop(queues.index(taken)))
         self._others = 0 if is_low(taken) else self._others + 1
         return taken
+
+
+class LowGate:
+    """Decision of a worker whether a broker that pushes hints may send some of low priority.
+
+    With TakeOrder the worker chooses; here it can only pause their queues. They are open while no
+    hints of normal priority arrive, and beside those for at least one hint of TAKES.
+    """
+
+    def __init__(
+        self, low_fits: Callable[[], bool], now: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`low_fits`: as in TakeOrder."""
+        self._low_fits = low_fits
+        self._now = now
+        self._normal_at = -math.inf  # time of the last hint of normal priority
+        self._others = 0  # hints of normal priority since the last one of low priority
+
+    def took(self, queue: str) -> None:
+        """Note the queue of a hint that has arrived."""
+        if is_low(queue):
+            self._others = 0
+        else:
+            self._others += 1
+            self._normal_at = self._now()
+
+    def is_open(self) -> bool:
+        """True if the next hint may be of low priority."""
+        quiet = self._now() - self._normal_at >= RECHECK_S
+        return self._low_fits() and (quiet or self._others >= TAKES - 1)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from kombu.connection import Connection
 from kombu.exceptions import KombuError
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
@@ -31,6 +30,7 @@ from pipeline.domain.errors import (
 )
 from pipeline.ledger.engine import connect
 from pipeline.settings import NO_MODEL, ModelSettings, Settings
+from workers.app import make_app
 
 WITHIN_S = 6.0
 CALL_WITHIN_S = 20.0  # a model on a CPU takes seconds for its first token
@@ -61,7 +61,7 @@ async def check_database(configured: Settings) -> Report:
 
 async def check_broker(configured: Settings) -> Report:
     """Check MEMLANE_BROKER_URL."""
-    return await _server("BROKER_URL", configured.broker_url, _broker)
+    return await _server("BROKER_URL", configured.broker_url, lambda _: _broker(configured))
 
 
 async def check_chroma(configured: Settings) -> Report:
@@ -163,10 +163,13 @@ async def _database(url: str) -> None:
         await engine.dispose()
 
 
-async def _broker(url: str) -> None:
+async def _broker(configured: Settings) -> None:
     def ask() -> None:
-        with Connection(url, connect_timeout=WITHIN_S) as connection:  # type: ignore[no-untyped-call]
-            connection.ensure_connection(max_retries=1, interval_start=0.5)
+        with make_app(configured).connection_for_write(connect_timeout=WITHIN_S) as connection:
+            try:
+                connection.ensure_connection(max_retries=1, interval_start=0.5)
+            except (*connection.connection_errors, *connection.channel_errors) as error:
+                raise OSError(_first_line(error)) from None
 
     await asyncio.to_thread(ask)
 

@@ -43,9 +43,13 @@ def _flushed(code: int) -> int:
 
 
 def bad_values(error: ValidationError) -> str:
-    """One line for each invalid variable, without its value, which may be secret."""
+    """One line for each invalid variable, without its value, which may be secret.
+
+    The message about several variables together names them itself.
+    """
     lines = []
     for problem in error.errors():
-        name = settings.PREFIX + "__".join(map(str, problem["loc"]))
-        lines.append(f"{name.upper()}: {problem['msg']}")
+        name = (settings.PREFIX + "__".join(map(str, problem["loc"]))).upper()
+        text = problem["msg"].removeprefix("Value error, ")
+        lines.append(f"{name}: {text}" if problem["loc"] else text)
     return "\n".join(lines)

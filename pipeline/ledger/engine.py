@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import asyncpg
 import orjson
 import structlog
-from sqlalchemy import Dialect, event, make_url
+from sqlalchemy import URL, Dialect, event, make_url
 from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
@@ -58,12 +58,22 @@ LOCKED = asyncpg.LockNotAvailableError.sqlstate
 DRIVER_ERROR = asyncpg_dialect.AsyncAdapt_asyncpg_dbapi.Error
 
 CONNECT_S, POOL_S = 5.0, 10.0
+# Transactions in which another connection may get our session from a pooler.
+POOLER_LOOKS = 3
+Connect = Callable[[], "Awaitable[asyncpg.Connection[Any]]"]
 # The server's error arrives first, unless the connection is silent.
 MARGIN_S = 2.0
 
 
 class SettingsMissing(OSError):
     """A connection pooler such as PgBouncer drops session settings, and the role has none."""
+
+
+class StatementsLost(OSError):
+    """A connection pooler gives each transaction another session, without its prepared statements.
+
+    PgBouncer keeps them since 1.21, with `max_prepared_statements`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +114,12 @@ class _State:
     """State of an engine's connections.
 
     Those older than `suspect_before` may be dead. `pooler`: a pooler is between them and the
-    server.
+    server. `statements_kept`: it keeps the prepared statements of a client.
     """
 
     suspect_before: float = 0.0
     pooler: bool = False
+    statements_kept: bool = False
 
 
 _STATES: WeakKeyDictionary[Dialect, _State] = WeakKeyDictionary()
@@ -132,8 +143,9 @@ def connect(
 
     `name`: application name of its connections, as the server shows it.
     """
+    address, tls = _address(url)
     engine = create_async_engine(
-        make_url(url).set(drivername="postgresql+asyncpg"),
+        address,
         poolclass=_Pool,
         pool_size=pool_size,
         max_overflow=0,
@@ -142,6 +154,7 @@ def connect(
         # connections answer 6 % fewer searches (measured, 2 cores).
         pool_use_lifo=True,
         connect_args={
+            "dsn": tls,
             "timeout": CONNECT_S,
             "command_timeout": limits.answer_s,
             # The only parameter that poolers pass on; they refuse others.
@@ -154,10 +167,26 @@ def connect(
     )
     state = _STATES[engine.dialect] = _State()
     settings = {**SESSION, **CLIENT_CHECKS, **limits.settings()}
-    event.listen(engine.sync_engine, "connect", partial(_connected, state, settings))
+    again = partial(_connect_again, address, tls)
+    event.listen(engine.sync_engine, "connect", partial(_connected, state, settings, again))
     event.listen(engine.sync_engine, "checkout", partial(_checked_out, state))
     event.listen(engine.sync_engine, "handle_error", _failed)
     return engine
+
+
+def _address(url: str) -> tuple[URL, str | None]:
+    """The URL without its options for TLS, and these as a connection string of asyncpg.
+
+    asyncpg reads them as libpq does (`sslmode`, `sslrootcert`), but only from a connection string.
+    SQLAlchemy's own name of `sslmode` is `ssl`.
+    """
+    address = make_url(url).set(drivername="postgresql+asyncpg")
+    names = [name for name in address.query if name.startswith("ssl")]
+    if not names:
+        return address, None
+    options = {("sslmode" if name == "ssl" else name): address.query[name] for name in names}
+    tls = URL.create("postgresql", query=options).render_as_string()
+    return address.difference_update_query(names), tls
 
 
 def suspect_all(dialect: Dialect) -> None:
@@ -175,17 +204,33 @@ def behind_pooler(engine: AsyncEngine) -> bool:
     return state is not None and state.pooler
 
 
-def _connected(state: _State, settings: Mapping[str, str], connection: Any, record: Any) -> None:
+def _connected(
+    state: _State, settings: Mapping[str, str], again: Connect, connection: Any, record: Any
+) -> None:
     record.info["since"] = time.monotonic()
-    connection.run_async(partial(_set_up, state, settings))
+    connection.run_async(partial(_set_up, state, settings, again))
+
+
+async def _connect_again(address: URL, tls: str | None) -> asyncpg.Connection[Any]:
+    """Open one more connection, which uses no prepared statement."""
+    return await asyncpg.connect(
+        tls,
+        host=address.host,
+        port=address.port,
+        user=address.username,
+        password=address.password,
+        database=address.database,
+        timeout=CONNECT_S,
+        statement_cache_size=0,
+    )
 
 
 async def _set_up(
-    state: _State, settings: Mapping[str, str], driver: asyncpg.Connection[Any]
+    state: _State, settings: Mapping[str, str], again: Connect, driver: asyncpg.Connection[Any]
 ) -> None:
     """Set the session settings of a new connection.
 
-    Errors: SettingsMissing behind a pooler, if the role lacks them.
+    Errors, behind a pooler: SettingsMissing if the role lacks them; StatementsLost.
     """
     _keep_alive(driver)
     state.pooler = await driver.fetchval("SELECT pg_backend_pid()") != driver.get_server_pid()
@@ -200,6 +245,37 @@ async def _set_up(
         raise SettingsMissing(
             f"Behind a connection pooler, the role needs its settings: {commands}"
         )
+    if not state.statements_kept:
+        if await _loses_statements(driver, again):
+            log.error("pooler_loses_statements")
+            raise StatementsLost(
+                "This connection pooler loses prepared statements between transactions: use"
+                " PgBouncer 1.21 or newer with max_prepared_statements, pool_mode = session, or no"
+                " pooler."
+            )
+        state.statements_kept = True
+
+
+async def _loses_statements(driver: asyncpg.Connection[Any], again: Connect) -> bool:
+    """Tell if a pooler gives our session to others, and does not rename our statements for that.
+
+    PgBouncer gives the session that was used last to the next transaction: here, of `other`.
+    """
+    if await driver.fetchval("SELECT bool_or(name LIKE 'PGBOUNCER%') FROM pg_prepared_statements"):
+        return False
+    query = "SELECT pg_backend_pid()"
+    other = await again()
+    try:
+        for _ in range(POOLER_LOOKS):
+            own = await driver.fetchval(query)
+            async with other.transaction():
+                if await other.fetchval(query) == own:
+                    return True
+    except asyncpg.InvalidSQLStatementNameError:
+        return True
+    finally:
+        await other.close()
+    return False
 
 
 def _keep_alive(driver: asyncpg.Connection[Any]) -> None:

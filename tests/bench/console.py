@@ -25,7 +25,7 @@ import uvloop
 from tests.bench.engine import IN_FLIGHT, pause
 from tests.bench.growth.fill import fill
 from tests.bench.load import closed_loop
-from tests.e2e.test_first_minutes import database_url
+from tests.support.chaos_ledger import database_url
 from tests.support.chromium import chromium, tab
 from tests.support.stack import Stack, wait_until
 

@@ -23,7 +23,7 @@ import uvloop
 
 from pipeline.domain.tenants import ProjectId
 from tests.e2e.test_console import open_conflict
-from tests.e2e.test_first_minutes import database_url
+from tests.support.chaos_ledger import database_url
 from tests.support.chromium import Tab, chromium, tab
 from tests.support.engine import build_ledger
 from tests.support.llm_server import LLMServer

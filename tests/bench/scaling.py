@@ -21,8 +21,10 @@ from tests.support.stack import Stack
 
 LATENCY_MS = 500
 WORKERS = (1, 2, 4)
-# One event per scope, then many events in few scopes.
-WIDE = {"events": 400, "users": 400}
+# Stages of a worker at once, so few that four workers wait for the model and not for two cores;
+# the events of each worker, of a user each; many events in few scopes.
+CONCURRENCY = 10
+WIDE_OF_WORKER = 200
 DEEP = {"events": 1_600, "users": 20}
 CALLS = 200
 
@@ -43,12 +45,17 @@ def stand_in(*, latency_ms: float) -> Iterator[str]:
 
 
 async def scaling() -> dict[str, Any]:
-    """Drained adds per second of 1, 2 and 4 worker processes, each number on a new stack."""
+    """Drained adds per second of 1, 2 and 4 worker processes, each number on a new stack.
+
+    `of_linear`: the rate, divided by that of one worker times the number of workers.
+    """
     figures: dict[str, Any] = {}
     with stand_in(latency_ms=LATENCY_MS) as base_url:
         for workers in WORKERS:
+            wide = WIDE_OF_WORKER * workers
             settings = {
                 "MEMLANE_WORKERS": str(workers),
+                "MEMLANE_WORKER_CONCURRENCY": str(CONCURRENCY),
                 "MEMLANE_LLM__MODEL": "openai/stand-in",
                 "MEMLANE_LLM__API_BASE": base_url,
                 "MEMLANE_LLM__API_KEY": "none",
@@ -59,13 +66,17 @@ async def scaling() -> dict[str, Any]:
             ):
                 await drain(stack, "warm", events=20 * workers, users=20 * workers)
                 figures[f"{workers}_workers"] = {
-                    "distinct_users": await drain(stack, "wide", **WIDE),
+                    "distinct_users": await drain(stack, "wide", events=wide, users=wide),
                     "few_scopes": await drain(stack, "deep", **DEEP),
                 }
     single = figures["1_workers"]["distinct_users"]["events_per_s"]
     for workers in WORKERS:
         run = figures[f"{workers}_workers"]
-        run["speedup"] = round(run["distinct_users"]["events_per_s"] / single, 2)
+        rate = run["distinct_users"]["events_per_s"]
+        run["speedup"], run["of_linear"] = (
+            round(rate / single, 2),
+            round(rate / single / workers, 3),
+        )
     return figures
 
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack
 
 import pytest
 
+from tests.support.fleet import servers
 from tests.support.stack import Client, Stack
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with Stack(tmp_path_factory.mktemp("stack")) as running:
-        yield running
+def stack(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    with ExitStack() as outside:
+        settings: Mapping[str, str] = {}
+        if request.config.getoption("--external"):
+            root = tmp_path_factory.mktemp("servers")
+            settings = outside.enter_context(servers(root)).settings
+        yield outside.enter_context(Stack(tmp_path_factory.mktemp("stack"), settings))
 
 
 @pytest.fixture

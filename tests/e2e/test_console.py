@@ -25,7 +25,7 @@ from pipeline.ledger.tables import conflict_members, conflicts, suggestions
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
 from pipeline.text.equality import text_hash
-from tests.e2e.test_first_minutes import database_url
+from tests.support.chaos_ledger import database_url
 from tests.support.chromium import Tab, chromium, tab
 from tests.support.engine import build_ledger
 from tests.support.stack import Stack, wait_until

@@ -10,7 +10,8 @@ from typing import Any
 import redis
 
 from deploy.stack.layout import Layout
-from tests.e2e.test_first_minutes import database_url, in_index, server_ports
+from tests.e2e.test_first_minutes import in_index, server_ports
+from tests.support.chaos_ledger import database_url
 from tests.support.engine import build_ledger
 from tests.support.raw_look import raw_look
 from tests.support.stack import Client, Stack, wait_until

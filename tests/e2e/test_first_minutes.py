@@ -11,8 +11,9 @@ from typing import Any
 import asyncpg
 
 from deploy.stack.layout import Layout
-from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.domain.errors import StoreUnavailable
+from tests.support.chaos_check import index_of
+from tests.support.chaos_ledger import database_url
 from tests.support.stack import Client, Stack, wait_until
 
 
@@ -106,22 +107,14 @@ async def in_ledger(stack: Stack, users: list[str]) -> set[str]:
 
 
 async def in_index(stack: Stack, users: list[str]) -> set[str]:
-    chroma = ChromaVectors(f"http://127.0.0.1:{server_ports(stack)['chroma']}")
-    try:
+    async with index_of(stack) as index:
         return {
             str(record.id)
-            for name in await chroma.list_cols()
+            for name in await index.list_cols()
             if name.startswith("memories-")
             for user in users
-            for record in await chroma.list(name, where={"user_id": user}, limit=1000)
+            for record in await index.list(name, where={"user_id": user}, limit=1000)
         }
-    finally:
-        await chroma.close()
-
-
-def database_url(stack: Stack) -> str:
-    password = (stack.data_dir / "postgres_password").read_text().strip()
-    return f"postgresql://memlane:{password}@127.0.0.1:{server_ports(stack)['postgres']}/memlane"
 
 
 def server_ports(stack: Stack) -> dict[str, int]:

@@ -12,15 +12,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import Any
 
 from pipeline.adapters.vectors_chroma import ChromaVectors
+from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.domain.errors import StoreUnavailable
-from tests.support.chaos_ledger import LedgerWindow, Rows, holds, port_of
+from pipeline.ledger.engine import connect
+from pipeline.ports import VectorStore
+from tests.support.chaos_ledger import LedgerWindow, Rows, database_url, holds, port_of
 from tests.support.chaos_load import ClientLog, ScopeLog, in_graph, liking, residence, user_of
 from tests.support.stack import Stack
 
@@ -373,7 +377,6 @@ def _versions(lane: Lane) -> Breaches:
 
 async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -> str:
     """Wait until the index has exactly the active memories; return the difference, "" if none."""
-    chroma = ChromaVectors(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
     differences = "not compared"
 
     async def agrees() -> bool:
@@ -383,9 +386,9 @@ async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -
         try:
             was = {
                 record.id: record.payload["version"]
-                for name in await chroma.list_cols()
+                for name in await index.list_cols()
                 if name.startswith("memories-")
-                for record in await chroma.list(name, where={}, limit=MOST_VECTORS)
+                for record in await index.list(name, where={}, limit=MOST_VECTORS)
             }
         except StoreUnavailable as error:
             differences = str(error)
@@ -395,11 +398,22 @@ async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -
         differences = f"{missing} missing, {extra} too many, {stale} stale" if was != must else ""
         return was == must
 
-    try:
+    async with index_of(stack) as index:
         await holds(agrees, within_s=within_s, every_s=0.5)
-    finally:
-        await chroma.close()
     return differences
+
+
+@asynccontextmanager
+async def index_of(stack: Stack) -> AsyncIterator[VectorStore]:
+    """The vector index of a stack: Chroma, or pgvector in its database."""
+    if stack.settings.get("MEMLANE_VECTORS") == "pgvector":
+        engine = connect(database_url(stack), pool_size=2)
+        yield Pgvector(engine)
+        await engine.dispose()
+    else:
+        chroma = ChromaVectors(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
+        yield chroma
+        await chroma.close()
 
 
 def tally(findings: Iterable[ChaosFinding]) -> dict[str, int]:

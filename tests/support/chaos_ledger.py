@@ -58,6 +58,9 @@ def port_of(stack: Stack, server: str) -> int:
 
 
 def database_url(stack: Stack) -> str:
+    """URL of the stack's own PostgreSQL, or of the external one."""
+    if url := stack.settings.get("MEMLANE_DATABASE_URL"):
+        return url
     password = (stack.data_dir / "postgres_password").read_text().strip()
     return f"postgresql://memlane:{password}@127.0.0.1:{port_of(stack, 'postgres')}/memlane"
 

@@ -17,7 +17,7 @@ from uuid import UUID
 import httpx
 
 from tests.support.chaos_ledger import holds
-from tests.support.stack import Stack
+from tests.support.stack import ServedApi
 
 LONGEST_BURST = 4
 API_BACK_WITHIN_S = 90.0
@@ -76,12 +76,13 @@ class ChatLoad:
     """Clients that send `turns` turns to each scope over `callers` connections.
 
     `keyed` (0..1) is the share of turns with an idempotency key. `may_send` delays a caller while
-    too many events are in flight.
+    too many events are in flight. The scopes are numbered from `first`; `log`: shared by several
+    loads.
     """
 
     def __init__(
         self,
-        stack: Stack,
+        stack: ServedApi,
         *,
         scopes: int,
         turns: int,
@@ -89,12 +90,14 @@ class ChatLoad:
         seed: int,
         keyed: float,
         may_send: Callable[[], Awaitable[None]],
+        first: int = 0,
+        log: ClientLog | None = None,
     ) -> None:
-        self.log = ClientLog()
+        self.log = ClientLog() if log is None else log
         self.stopped = asyncio.Event()
         self._stack = stack
         self._turns = turns
-        self._shares = [range(n, scopes, callers) for n in range(callers)]
+        self._shares = [range(first + n, first + scopes, callers) for n in range(callers)]
         self._seed = seed
         self._keyed = keyed
         self._may_send = may_send

@@ -23,6 +23,7 @@ from redis.exceptions import RedisError
 from deploy.stack.identity import Identity, send
 from deploy.stack.journal import read
 from deploy.stack.layout import Layout
+from deploy.stack.server import Server
 from tests.support.chaos_ledger import LedgerAway, LedgerWindow, Rows, broker_url, holds
 from tests.support.stack import Stack
 from workers.queues import QUEUES
@@ -97,7 +98,10 @@ class Recovery:
 
 @dataclass
 class Monkey:
-    """Perform acts when due. `ended` counts ended events, `requests_open` unanswered adds."""
+    """Perform acts when due. `ended` counts ended events, `requests_open` unanswered adds.
+
+    `outside`: servers that no supervisor restarts, by the name of the stack's own server.
+    """
 
     stack: Stack
     window: LedgerWindow
@@ -105,6 +109,7 @@ class Monkey:
     seed: int
     ended: Callable[[], int]
     requests_open: Callable[[], int]
+    outside: Mapping[str, Server] = field(default_factory=dict)
     done: Counter[Act] = field(default_factory=Counter)
     hints_touched: Counter[Act] = field(default_factory=Counter)
     recoveries: list[Recovery] = field(default_factory=list)
@@ -165,6 +170,12 @@ class Monkey:
         await holds(waiting, within_s=3.0, every_s=0.001)
 
     async def _kill(self, name: str) -> None:
+        if server := self.outside.get(name):
+            server.kill()
+            await asyncio.to_thread(server.start)
+            self._hurt(name)
+            return
+
         async def killed() -> bool:
             who = self._alive().get(name)
             return who is not None and send(who, signal.SIGKILL)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
+from deploy.stack.server import Server
 from tests.support.chaos_check import (
     REPAIRED_WITHIN_S,
     BookSamples,
@@ -73,8 +74,13 @@ class ChaosReport:
         return not (self.findings or self.violations or self.wrong)
 
 
-async def run(stack: Stack, plan: ChaosPlan) -> ChaosReport:
-    """Run a plan on a started stack; the stack is up again when this returns."""
+async def run(
+    stack: Stack, plan: ChaosPlan, outside: Mapping[str, Server] | None = None
+) -> ChaosReport:
+    """Run a plan on a started stack; the stack is up again when this returns.
+
+    `outside`: the stack's external servers, see Monkey.
+    """
     window, watching = (LedgerWindow(database_url(stack)) for _ in range(2))
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -103,7 +109,13 @@ async def run(stack: Stack, plan: ChaosPlan) -> ChaosReport:
     )
     books = BookSamples(window, load.log)
     monkey = Monkey(
-        stack, watching, plan.due, plan.seed, lambda: books.ended, lambda: load.log.open
+        stack,
+        watching,
+        plan.due,
+        plan.seed,
+        lambda: books.ended,
+        lambda: load.log.open,
+        outside or {},
     )
     wrong: list[str] = []
     ended, monkey_stops = asyncio.Event(), asyncio.Event()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from deploy.stack.exits import bad_values
 from pipeline import settings
 from pipeline.bootstrap import build_reranker
 from pipeline.domain.errors import InvalidInput
@@ -195,6 +196,39 @@ def test_secrets_are_not_shown(given: Any) -> None:
     )
     assert "hush" not in repr(settings)
     assert "hush" not in settings.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"MEMLANE_BROKER_URL": "kafka://hush"}, "must begin with one of redis://"),
+        ({"MEMLANE_BROKER_URL": "hush"}, "must begin with one of redis://"),
+        ({"MEMLANE_BROKER_URL": "sentinel://:hush@a:1"}, "needs MEMLANE_BROKER_SENTINEL_MASTER"),
+        ({"MEMLANE_BROKER_SENTINEL_MASTER": "a"}, "MEMLANE_BROKER_URL of sentinel://"),
+        (
+            {"MEMLANE_BROKER_URL": "redis://x", "MEMLANE_BROKER_SENTINEL_PASSWORD": "hush"},
+            "MEMLANE_BROKER_URL of sentinel://",
+        ),
+    ],
+)
+def test_settings_of_a_broker_must_fit_together(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], reason: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValidationError, match=reason) as refused:
+        load()
+    assert "hush" not in str(refused.value)
+    assert bad_values(refused.value).startswith(("MEMLANE_BROKER_", "sentinel://"))
+    assert "Value error" not in bad_values(refused.value)
+
+
+def test_a_misspelt_setting_of_sentinel_is_refused_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MEMLANE_BROKER_SENTINEL_MASTR", "a")
+    with pytest.raises(InvalidInput, match="Did you mean MEMLANE_BROKER_SENTINEL_MASTER"):
+        load()
 
 
 def test_settings_cannot_be_changed_after_they_are_read() -> None:

@@ -10,7 +10,9 @@ from workers.queues import (
     LOW_QUEUES,
     NORMAL_QUEUES,
     QUEUES,
+    RECHECK_S,
     TAKES,
+    LowGate,
     TakeOrder,
     of_priority,
     queue_of,
@@ -70,3 +72,29 @@ def test_low_priority_is_left_out_while_its_places_are_taken() -> None:
     order.update(QUEUES)
     assert order.consume(8) == [*NORMAL_QUEUES]
     assert order.restricted
+
+
+def test_the_gate_for_low_priority_is_open_while_no_other_hints_arrive() -> None:
+    clock = [0.0]
+    gate = LowGate(lambda: True, lambda: clock[0])
+    assert gate.is_open()
+    gate.took(NORMAL_QUEUES[0])
+    assert not gate.is_open()
+    clock[0] += RECHECK_S
+    assert gate.is_open()
+
+
+def test_the_gate_for_low_priority_opens_for_one_hint_after_nine_others() -> None:
+    gate = LowGate(lambda: True, lambda: 0.0)
+    for _ in range(TAKES - 1):
+        gate.took(NORMAL_QUEUES[0])
+        opened = gate.is_open()
+    assert opened
+    gate.took(NORMAL_QUEUES[1])
+    assert gate.is_open()
+    gate.took(LOW_QUEUES[0])
+    assert not gate.is_open()
+
+
+def test_the_gate_for_low_priority_is_closed_while_its_places_are_taken() -> None:
+    assert not LowGate(lambda: False).is_open()

@@ -57,7 +57,7 @@ class Worker:
 
 
 def deliver(worker: Worker, queue: str) -> None:
-    app = make_app(Settings(broker_url=SecretStr("memory://")))
+    app = make_app(Settings(broker_url=SecretStr("redis://127.0.0.1:1/0")))
     register(app, cast("Runtime", worker), cast("BackgroundDispatcher", worker))
     task = app.tasks[task_name(StageName.EXTRACT)]
     task.apply(args=(LANE, 3), routing_key=queue, throw=True)
