@@ -18,11 +18,13 @@ import os
 import resource
 import signal
 import sys
+import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 CLONE_NEWUSER = 0x10000000  # <linux/sched.h>
 NAMESPACE_ID = 1000
+AUTOGROUP, AUTOGROUP_TRIES, AUTOGROUP_PAUSE_S = Path("/proc/self/autogroup"), 20, 0.05
 MAX_FILES = 65_536  # Chroma opens four files for each collection; the usual limit is 1,024
 
 
@@ -59,6 +61,26 @@ def tie(parent: int, signum: int) -> None:
         sys.exit(f"parent {parent} is gone")
 
 
+def lower_priority(nice: int) -> None:
+    """Raise the nice value of this process, and of its autogroup.
+
+    Each child has a session of its own. If the kernel groups processes by session (autogroup, see
+    sched(7)), a nice value counts only among those of one session.
+    """
+    os.nice(nice)
+    if not nice or not AUTOGROUP.exists():
+        return
+    for _ in range(AUTOGROUP_TRIES):
+        try:
+            AUTOGROUP.write_text(str(nice))
+        except BlockingIOError:  # users other than root may write ten times a second, all together
+            time.sleep(AUTOGROUP_PAUSE_S)  # noqa: TID251  nothing to wait on
+        except OSError:
+            return
+        else:
+            return
+
+
 def inherit() -> None:
     """Restore the signal handling that Python changed, and raise the limit on open files."""
     os.umask(0o077)
@@ -74,7 +96,7 @@ def main(arguments: list[str]) -> None:
     """Set up the process and exec its program."""
     parent, signum, nice, user, *program = arguments
     try:
-        os.nice(int(nice))
+        lower_priority(int(nice))
         inherit()
         become(user)
         tie(int(parent), int(signum))
