@@ -98,6 +98,11 @@ class Stores:
         if self.mirroring:
             await self.mirroring.heal()
 
+    async def fill_large(self) -> None:
+        """Fill the requested own collections of large scopes."""
+        for index in self.indexes:
+            await index.fill_large()
+
     async def close(self) -> None:
         """Close all connections."""
         await self.vectors.close()

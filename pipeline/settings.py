@@ -222,8 +222,8 @@ class Settings(BaseSettings):
     reindex`.
     """
     own_collection_rows: Annotated[int, Field(ge=0)] = 3_000
-    """Number of memories from which a scope that is read has a collection of its own beside the
-    buckets; 0: no scope has one. See [Large scopes](../howto/vectors.md#large-scopes).
+    """Number of memories, or of turns, from which a scope that is read has a collection of them
+    beside the buckets; 0: no scope has one. See [Large scopes](../howto/vectors.md#large-scopes).
     """
     turn_vectors: Literal["on", "off"] = "on"
     """`off`: turns are not embedded; a search finds them by their words only. After switching it on

@@ -123,7 +123,7 @@ def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
     return [
         (repair, CHORE_S),
         (embed, CHORE_S),
-        (stores.index.fill_large, LONG_CHORE_S),
+        (stores.fill_large, LONG_CHORE_S),
         (mirror, LONG_CHORE_S),
         (stores.ledger.recut.walk, CHORE_S),
         (count, CHORE_S),

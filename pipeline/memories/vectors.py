@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from collections.abc import AsyncIterator, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,6 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.vectors import from_bytes
 from pipeline.ledger.filter_conditions import among
@@ -31,7 +30,7 @@ from pipeline.ledger.tables import ACTIVE, events, memories, messages, shadows
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.text.speakers import unsigned
-from pipeline.vector_index.own_collections import OwnCollections, Position
+from pipeline.vector_index.own_collections import Position
 from pipeline.vector_index.projections import Projected, Projection
 
 # Name in the message that a memory was extracted from. Memories of earlier releases have no
@@ -46,16 +45,13 @@ _AUTHOR = (
 # Memories of replays keep the vectors of their own model and are not in the live index.
 _SERVED = ~exists().where(shadows.c.id == memories.c.project_id)
 
+BEGINNING = Position(UUID(int=0), at=datetime(1, 1, 1, tzinfo=UTC))
+
 
 class MemoryVectors(Projected):
     """Memories as a source of the vector index; see `pipeline.vector_index.projections`."""
 
     kind, table = "memories", "memories"
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        super().__init__(engine)
-        self.own = OwnCollections(engine)
-        self.scopes = self
 
     async def count(self) -> int:
         """Count the active memories, without those of replays."""
@@ -99,20 +95,30 @@ class MemoryVectors(Projected):
         values = {"index": index, "embedder": embedder, "limit": limit}
         return await self._projections(statement("stale_of_other_models"), values)
 
-    async def count_in(self, project_id: UUID, pins: Mapping[str, str], *, stop: int) -> int:
-        """Count the active memories with these entity ids, up to `stop`."""
-        values = {"project_id": project_id, "stop": stop, **pins}
-        [row] = await self._direct.rows(_counted(*pins), values)
-        return int(row.count)
+    async def has(self, project_id: UUID, pins: Mapping[str, str], *, rows: int) -> bool:
+        """Tell if there are `rows` active memories with these entity ids.
 
-    async def in_scope(
-        self, project_id: UUID, pins: Mapping[str, str], after: Position, *, limit: int
-    ) -> tuple[list[Projection], Position]:
-        """Return active memories with these entity ids, in the order of creation."""
-        values = {"project_id": project_id, "at": after.created_at, "after": after.id, **pins}
-        rows = await self._rows(_page(*pins), values | {"limit": limit})
-        position = Position(rows[-1].created_at, rows[-1].id) if rows else after
-        return [as_projection(row) for row in rows], position
+        The books have the number of each single id, of several ids the rows are counted.
+        """
+        if await self.own.size(project_id, pins) < rows:
+            return False
+        if len(pins) == 1:
+            return True
+        values = {"project_id": project_id, "stop": rows, **pins}
+        [row] = await self._direct.rows(_counted(*pins), values)
+        return int(row.count) >= rows
+
+    async def pages(
+        self, project_id: UUID, pins: Mapping[str, str], after: Position | None, *, limit: int
+    ) -> AsyncIterator[tuple[list[Projection], Position]]:
+        """Yield active memories with these entity ids, in the order of creation."""
+        values = {"project_id": project_id, "limit": limit, **pins}
+        position = after or BEGINNING
+        while rows := await self._rows(
+            _page(*pins), values | {"at": position.at, "after": position.id}
+        ):
+            position = Position(rows[-1].id, at=rows[-1].created_at)
+            yield [as_projection(row) for row in rows], position
 
     @staticmethod
     @cache

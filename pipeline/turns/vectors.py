@@ -6,9 +6,10 @@ vector, which `keys` translates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
+from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -17,11 +18,13 @@ from sqlalchemy import (
     Integer,
     Row,
     Select,
+    Uuid,
     and_,
     any_,
     bindparam,
     exists,
     func,
+    literal,
     literal_column,
     or_,
     select,
@@ -39,11 +42,15 @@ from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
 from pipeline.text.speakers import unsigned
+from pipeline.turns.sql import statement
 from pipeline.turns.store import not_withdrawn, uuids
+from pipeline.vector_index.own_collections import Position
 from pipeline.vector_index.projections import Projected, Projection
 
 # Characters of a turn that are embedded: more than most models read, and less than any rejects.
 MOST_CHARACTERS = 4_000
+# Lanes of one statement while a scope is read page by page: of their ids, and of their events.
+LANES_READ, LANES_AT_ONCE = 20_000, 20
 
 _of_event = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
 _message = and_(_of_event, messages.c.ordinal == turn_vectors.c.ordinal)
@@ -123,6 +130,46 @@ class TurnVectors(Projected):
             _projections().where(turn_vectors.c.owed, other, TURN.c.wanted, live).limit(limit)
         )
 
+    async def has(self, project_id: UUID, pins: Mapping[str, str], *, rows: int) -> bool:
+        """Tell if there are `rows` turns with these entity ids, in as many lanes at most."""
+        values = {"project_id": project_id, "stop": rows, **pins}
+        [row] = await self._direct.rows(_counted(*pins), values)
+        return int(row.count) >= rows
+
+    async def pages(
+        self, project_id: UUID, pins: Mapping[str, str], after: Position | None, *, limit: int
+    ) -> AsyncIterator[tuple[list[Projection], Position]]:
+        """Yield embedded turns with these entity ids, in the order of lanes and events."""
+        position = after or Position(UUID(int=0), seq=0)
+        async for lane_ids in self._lanes(project_id, pins, position.id):
+            values = {"lane_ids": lane_ids, "limit": limit}
+            while following := await self._direct.rows(
+                statement("next_events"), values | {"lane_id": position.id, "seq": position.seq}
+            ):
+                some = _first(following, turns=limit)
+                position = Position(some[-1].lane_id, seq=some[-1].seq)
+                query = _projections().where(
+                    turn_vectors.c.event_id == any_(uuids("event_ids")),
+                    turn_vectors.c.embedder.is_not(None),
+                    TURN.c.wanted,
+                )
+                rows = await self._rows(query, {"event_ids": [row.id for row in some]})
+                if rows:
+                    yield [_as_projection(row) for row in rows], position
+
+    async def _lanes(
+        self, project_id: UUID, pins: Mapping[str, str], first: UUID
+    ) -> AsyncIterator[list[UUID]]:
+        """Yield the ids of the lanes with these entity ids, from `first` on, a few at a time."""
+        while True:
+            values = {"project_id": project_id, "first": first, "limit": LANES_READ, **pins}
+            lane_ids = [row.id for row in await self._rows(_page_of_lanes(*pins), values)]
+            for start in range(0, len(lane_ids), LANES_AT_ONCE):
+                yield lane_ids[start : start + LANES_AT_ONCE]
+            if len(lane_ids) < LANES_READ:
+                return
+            first = UUID(int=lane_ids[-1].int + 1)
+
     @staticmethod
     @cache
     def stale(*ids: str) -> Select[Any]:
@@ -142,6 +189,42 @@ class TurnVectors(Projected):
 
     async def _projections_of(self, query: Select[Any]) -> list[Projection]:
         return [_as_projection(row) for row in await self._rows(query)]
+
+
+def _first(following: Sequence[Row[Any]], *, turns: int) -> Sequence[Row[Any]]:
+    """Return the first events with up to `turns` turns together, but at least one event."""
+    totals = accumulate(row.turns for row in following)
+    return following[: max(1, sum(total <= turns for total in totals))]
+
+
+def _with_pins(*pins: str) -> list[ColumnElement[bool]]:
+    """The conditions on lanes with these entity ids."""
+    named = (lanes.c[name] == bindparam(name) for name in pins)
+    return [lanes.c.project_id == bindparam("project_id"), *named]
+
+
+@cache
+def _counted(*pins: str) -> Select[Any]:
+    """The number of turns with these entity ids, up to `stop`, in up to `stop` lanes."""
+    stop = bindparam("stop", type_=Integer)
+    some = select(lanes.c.id).where(*_with_pins(*pins)).limit(stop).subquery("some")
+    turns = (
+        select(literal(1).label("turn"))
+        .select_from(events.join(turn_vectors, turn_vectors.c.event_id == events.c.id))
+        .where(events.c.lane_id == some.c.id)
+        .limit(stop)
+        .lateral("turns")
+    )
+    counted = select(turns.c.turn).select_from(some.join(turns, true())).limit(stop)
+    return select(func.count().label("count")).select_from(counted.subquery("counted"))
+
+
+@cache
+def _page_of_lanes(*pins: str) -> Select[Any]:
+    """Lanes with these entity ids, from the id `first` on."""
+    here = lanes.c.id >= bindparam("first", type_=Uuid)
+    page = select(lanes.c.id).where(*_with_pins(*pins), here).order_by(lanes.c.id)
+    return page.limit(bindparam("limit", type_=Integer))
 
 
 _KEYS = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordinal).where(

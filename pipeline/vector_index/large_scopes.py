@@ -4,7 +4,7 @@ A search with a filter costs time linear in the records that pass it; without on
 graph of the collection. A scope is here a set of entity ids, such as a user, or a user and an app.
 
     read of a scope ──► SERVED? ──► its own collection, without a filter
-                            └─────► the buckets; and a request, if it has `rows` memories
+                            └─────► the buckets; and a request, if it has `rows` rows
 
 The buckets stay complete, so an own collection can be deleted at any moment. It is complete, too:
 
@@ -31,7 +31,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder, VectorHit, VectorStore
 from pipeline.vector_index.buckets import is_own, own_name
 from pipeline.vector_index.names import family
-from pipeline.vector_index.own_collections import BEGINNING, SERVED, OwnCollection
+from pipeline.vector_index.own_collections import SERVED, OwnCollection
 from pipeline.vector_index.projections import Projection, VectorSource, as_record
 
 log = structlog.get_logger()
@@ -52,7 +52,10 @@ Own = Mapping[UUID, Mapping[str, str]]
 
 
 class LargeScopes:
-    """The own collections of an index. `rows`: size from which a scope has one; 0: none has."""
+    """The own collections of an index, of memories or of turns.
+
+    `rows`: number of them from which a scope has one; 0: none has.
+    """
 
     def __init__(
         self,
@@ -75,7 +78,7 @@ class LargeScopes:
         Has one made if the scope is large.
         """
         own = self._source.own
-        if own is None or not self._rows or not pins:
+        if not self._rows or not pins:
             return None
         name = self._name(project_id, pins, self._embedder.name)
         if monotonic() - self._asked.get(name, -ASK_EVERY_S) < ASK_EVERY_S:
@@ -86,20 +89,9 @@ class LargeScopes:
         if len(self._asked) >= MOST_ASKED:
             self._asked.clear()
         self._asked[name] = monotonic()
-        if not states and await self._is_large(project_id, pins):
+        if not states and await self._source.has(project_id, pins, rows=self._rows):
             await own.request(name, project_id, pins, index=self._index)
         return None
-
-    async def _is_large(self, project_id: UUID, pins: Mapping[str, str]) -> bool:
-        """Tell if a scope has `rows` memories. The books have the number of each single id."""
-        own, scopes = self._source.own, self._source.scopes
-        assert own is not None
-        assert scopes is not None
-        if await own.size(project_id, pins) < self._rows:
-            return False
-        if len(pins) == 1:
-            return True
-        return await scopes.count_in(project_id, pins, stop=self._rows) >= self._rows
 
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int
@@ -114,8 +106,6 @@ class LargeScopes:
 
     async def collections_of(self, projections: Sequence[Projection]) -> Own:
         """Return the own collections of the scopes of these rows."""
-        if self._source.own is None:
-            return {}
         names = {row.id: list(self._names(row.scope, row.embedder)) for row in projections}
         states = await self._source.own.states({name for some in names.values() for name in some})
         if not states:
@@ -145,9 +135,8 @@ class LargeScopes:
 
     async def drop_of(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
         """Delete vectors of a scope from its own collections."""
-        if self._source.own is not None:
-            for name in await self._source.own.states(list(self._names(scope, embedder))):
-                await self._drop(name, ids)
+        for name in await self._source.own.states(list(self._names(scope, embedder))):
+            await self._drop(name, ids)
 
     async def fill(self, write: Write) -> int:
         """Fill the requested collections. Returns the number of rows written.
@@ -156,7 +145,7 @@ class LargeScopes:
         the last page. Errors: StoreUnavailable, ModelUnavailable.
         """
         own, count = self._source.own, 0
-        if own is None or not await own.filling(self._family):
+        if not await own.filling(self._family):
             return 0
         async with own.alone() as is_alone:
             for collection in await own.filling(self._family) if is_alone else []:
@@ -168,17 +157,11 @@ class LargeScopes:
 
     async def _fill(self, collection: OwnCollection, write: Write) -> int:
         """Fill one collection from its position on. Returns the number of rows written."""
-        own, scopes = self._source.own, self._source.scopes
-        assert own is not None
-        assert scopes is not None
-        name, count = collection.name, 0
+        own, name, count = self._source.own, collection.name, 0
         position = collection.position
-        while True:
-            rows, after = await scopes.in_scope(
-                collection.project_id, collection.pins, position or BEGINNING, limit=A_PAGE
-            )
-            if not rows:
-                break
+        async for rows, after in self._source.pages(
+            collection.project_id, collection.pins, position, limit=A_PAGE
+        ):
             if position is None:
                 await self._store.delete_col(name)  # remains of an interrupted start
                 dimensions = await self._embedder.dimensions()
@@ -220,8 +203,6 @@ class LargeScopes:
         Also collections that are in the store, but not in the list. Errors: StoreUnavailable.
         """
         own = self._source.own
-        if own is None:
-            return
         stored = [name for name in await self._store.list_cols() if self._is_mine(name)]
         listed = await own.states(stored)
         for name in stored:
@@ -245,7 +226,7 @@ class LargeScopes:
             await self._store.delete_col(name)
 
     async def _forget(self, names: Sequence[str]) -> None:
-        if self._source.own is None or not names:
+        if not names:
             return
         log.warning("own_collections_deleted", collections=len(names))
         await self._source.own.forget(names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -30,13 +30,14 @@ FILLED_AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in the order in which a collection is filled: the last row that was written."""
+    """A place in the order in which a collection is filled: the last row that was written.
 
-    created_at: datetime
+    Memories are in the order of (`at`, `id`), turns in that of (`id` of the lane, `seq`).
+    """
+
     id: UUID
-
-
-BEGINNING = Position(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+    at: datetime | None = None
+    seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,10 @@ class OwnCollections:
 
     async def advance(self, name: str, position: Position, *, count: int) -> bool:
         """Record how far a collection is filled. False if it was deleted or is SERVED."""
-        values = {
-            "name": name,
-            "created_at": position.created_at,
+        values = {"name": name, "count": count} | {
+            "at": position.at,
             "id": position.id,
-            "count": count,
+            "seq": position.seq,
         }
         return bool(await self._direct.rows(statement("own_advance"), values))
 
@@ -129,5 +129,6 @@ class OwnCollections:
 
 def _as_collection(row: Row[Any]) -> OwnCollection:
     pins = {name: value for name in ENTITY_IDS if (value := getattr(row, name)) is not None}
-    position = None if row.filled_id is None else Position(row.filled_at, row.filled_id)
+    at, key, seq = row.filled_at, row.filled_id, row.filled_seq
+    position = None if key is None else Position(key, at, seq)
     return OwnCollection(row.name, row.project_id, pins, position, row.records)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
@@ -44,9 +44,8 @@ class VectorSource(Protocol):
     # The prefix of its collections.
     kind: ClassVar[str]
     collections: Collections
-    # The own collections of large scopes, and their rows; None if this kind of text has none.
-    own: OwnCollections | None
-    scopes: ScopeRows | None
+    # The collections of its large scopes.
+    own: OwnCollections
 
     async def count(self) -> int:
         """The number of vectors in a complete index."""
@@ -105,18 +104,17 @@ class VectorSource(Protocol):
         """Ids and packed vectors of the newest stale rows with these entity ids."""
         ...
 
-
-class ScopeRows(Protocol):
-    """The rows of a scope, for its own collection."""
-
-    async def count_in(self, project_id: UUID, pins: Mapping[str, str], *, stop: int) -> int:
-        """The number of rows with these entity ids that the index should have, up to `stop`."""
+    async def has(self, project_id: UUID, pins: Mapping[str, str], *, rows: int) -> bool:
+        """Tell if there are `rows` rows with these entity ids."""
         ...
 
-    async def in_scope(
-        self, project_id: UUID, pins: Mapping[str, str], after: Position, *, limit: int
-    ) -> tuple[list[Projection], Position]:
-        """Rows with these entity ids that the index should have, and the position of the last."""
+    def pages(
+        self, project_id: UUID, pins: Mapping[str, str], after: Position | None, *, limit: int
+    ) -> AsyncIterator[tuple[list[Projection], Position]]:
+        """Rows with these entity ids that the index should have, each page with its position.
+
+        A page has about `limit` rows, or none.
+        """
         ...
 
 
@@ -131,8 +129,7 @@ class Projected(ABC):
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
         self.collections = Collections(engine, self.table)
-        self.own: OwnCollections | None = None
-        self.scopes: ScopeRows | None = None
+        self.own = OwnCollections(engine)
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
         """Store vectors that this embedder computed, unless the text has changed."""

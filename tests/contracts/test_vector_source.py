@@ -119,3 +119,24 @@ async def test_vectors_of_another_model_are_foreign_once_they_are_pending(
     assert len(await source.foreign(INDEX, "fake/another", limit=10)) == 3
     assert await source.foreign(INDEX, "fake/hash", limit=10) == []
     assert await source.foreign("memory/another", "fake/another", limit=10) == []
+
+
+async def test_the_rows_of_a_scope_come_page_by_page(source: VectorSource, engine: Engine) -> None:
+    project_id, maya = engine.project.id, {"user_id": "maya"}
+    pages = [page async for page in source.pages(project_id, maya, None, limit=1)]
+    assert [row.text for rows, _ in pages for row in rows] == [
+        row.text
+        for row in await source.unprojected(stale_for_s=0, limit=10)
+        if row.scope.user_id == "maya"
+    ]
+    (_, first), (rest, last) = pages
+    assert [p async for p in source.pages(project_id, maya, first, limit=9)] == [(rest, last)]
+    assert [p async for p in source.pages(project_id, maya, last, limit=9)] == []
+
+
+async def test_a_scope_is_large_by_its_own_rows(source: VectorSource, engine: Engine) -> None:
+    await engine.ledger.books.fold()
+    project_id = engine.project.id
+    assert await source.has(project_id, {"user_id": "maya"}, rows=2)
+    assert not await source.has(project_id, {"user_id": "maya"}, rows=3)
+    assert not await source.has(project_id, {"user_id": "maya", "agent_id": "bot"}, rows=1)

@@ -52,8 +52,9 @@ vector_collections = Table(
     Column("records", BigInteger, nullable=False, server_default="0"),
 )
 
-# Collections beside the buckets, each with the vectors of one large scope: of all memories with
-# these ids. FILLING: written, but not complete. SERVED: complete, and read instead of the buckets.
+# Collections beside the buckets, each with the vectors of one large scope: of all memories, or of
+# all turns, with these ids. FILLING: written, but not complete. SERVED: complete, and read instead
+# of the buckets.
 own_collections = Table(
     "own_collections",
     metadata,
@@ -62,9 +63,10 @@ own_collections = Table(
     *scope_ids(),
     Column("state", Text, nullable=False),
     now("requested_at"),
-    # The last memory that was written, in the order of creation.
+    # The last row that was written: see vector_index.own_collections.Position.
     time("filled_at"),
     Column("filled_id", Uuid),
+    Column("filled_seq", BigInteger),
     # Number of records at the last check.
     Column("records", BigInteger, nullable=False, server_default="0"),
     time("checked_at"),
