@@ -7,14 +7,28 @@ their ids, each with its events, memories, entities, relations, summaries and co
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import BigInteger, Row, Table, and_, any_, func, literal, select, text, tuple_
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Row,
+    Table,
+    TableValuedAlias,
+    Uuid,
+    and_,
+    column,
+    func,
+    literal,
+    select,
+    text,
+    tuple_,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -63,11 +77,17 @@ from pipeline.transfer.records import (
 NESTED = frozenset({"messages", "receipt", "graph_receipt", "history", "past_states", "members"})
 # Rows of one read: their texts fit easily into memory.
 PART = 200
+# Scopes that are read together, their events, and most lines of these.
+TOGETHER, EVENTS_TOGETHER, MOST_TOGETHER = 100, 1_000, 5_000
 # A client that reads nothing for so long ends the export: its snapshot holds back the clean-up of
 # all tables.
 IDLE_LIMIT = "60s"
 KINDS = ("user_id", "agent_id", "app_id", "run_id")
 Rows = Sequence[Row[Any]]
+# A lane, and a line of its scope with the kind.
+Line = tuple[UUID, str, dict[str, Any]]
+# The lines of some rows, in their order; None for one that is left out.
+Lines = Sequence[dict[str, Any] | None]
 
 
 class Export:
@@ -103,13 +123,28 @@ class Export:
             yield "owner", row
         ids = [func.coalesce(lanes.c[name], "").collate("C") for name in KINDS]
         own = [lanes.c[name] == value for name, value in pinned.items()]
-        query = select(lanes.c.id, lanes.c.forgotten_seq, *(lanes.c[name] for name in KINDS))
+        columns = (lanes.c.id, lanes.c.accepted_seq, lanes.c.forgotten_seq)
+        query = select(*columns, *(lanes.c[name] for name in KINDS))
         query = query.where(lanes.c.project_id == project_id, shown(lanes), *own).order_by(*ids)
-        for lane in (await connection.execute(query)).all():
-            scope = {name: getattr(lane, name) for name in KINDS}
-            scope_rows = _ScopeRows(connection, lane.id, lane.forgotten_seq)
-            async for kind, row in scope_rows.every():
-                yield kind, scope | row
+        for group in _groups((await connection.execute(query)).all()):
+            scopes = {lane.id: {name: getattr(lane, name) for name in KINDS} for lane in group}
+            forgotten = {lane.id: lane.forgotten_seq for lane in group}
+            async for lane_id, kind, row in _ScopeRows(connection, forgotten).every():
+                yield kind, scopes[lane_id] | row
+
+
+def _groups(rows: Rows) -> Iterator[Rows]:
+    """Divide lanes into groups that are read together: small ones, or a single one."""
+    group: list[Row[Any]] = []
+    number = 0
+    for lane in rows:
+        if group and (len(group) == TOGETHER or number + lane.accepted_seq > EVENTS_TOGETHER):
+            yield group
+            group, number = [], 0
+        group.append(lane)
+        number += lane.accepted_seq
+    if group:
+        yield group
 
 
 async def _owners(
@@ -136,14 +171,45 @@ async def _owners(
 
 @dataclass(frozen=True, slots=True)
 class _ScopeRows:
-    """Rows of one scope, in the order of the lines."""
+    """Rows of some scopes, in the order of the lines.
+
+    `forgotten`: the ids of the lanes in this order, each with its `forgotten_seq`.
+    """
 
     connection: AsyncConnection
-    lane_id: UUID
-    forgotten_seq: int
+    forgotten: Mapping[UUID, int]
 
-    async def every(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """The rows of all kinds, each with its kind."""
+    async def every(self) -> AsyncIterator[Line]:
+        """The rows of all kinds, each with its lane and kind.
+
+        Those of several scopes are read together. If one of these has many rows of a kind, each
+        scope is read alone.
+        """
+        if len(self.forgotten) == 1:
+            async for line in self._by_kind():
+                yield line
+            return
+        lines = await self._few()
+        for lane_id, seq in self.forgotten.items():
+            if lines is not None:
+                for line in lines[lane_id]:
+                    yield line
+            else:
+                async for line in _ScopeRows(self.connection, {lane_id: seq}).every():
+                    yield line
+
+    async def _few(self) -> Mapping[UUID, list[Line]] | None:
+        """The lines of all scopes by their lanes; None if they are more than MOST_TOGETHER."""
+        lines = defaultdict[UUID, list[Line]](list)
+        number = 0
+        async for line in self._by_kind():
+            lines[line[0]].append(line)
+            if (number := number + 1) > MOST_TOGETHER:
+                return None
+        return lines
+
+    async def _by_kind(self) -> AsyncIterator[Line]:
+        """The rows of all scopes, kind by kind."""
         for kind, table, order, rows_of in (
             ("event", events, ("seq", "id"), self._events),
             ("memory", memories, ("created_at", "id"), self._memories),
@@ -153,13 +219,14 @@ class _ScopeRows:
             ("conflict", conflicts, ("created_at", "id"), self._conflicts),
         ):
             async for part in self._parts(table, *order):
-                for row in await rows_of(part):
-                    yield kind, row
+                for row, line in zip(part, await rows_of(part), strict=True):
+                    if line is not None:
+                        yield row.lane_id, kind, line
 
     async def _parts(self, table: Table, *order: str) -> AsyncIterator[Rows]:
-        """The scope's rows of a table, up to PART at a time."""
-        columns = [table.c[name] for name in order]
-        base = select(table).where(table.c.lane_id == self.lane_id)
+        """Rows of a table, up to PART at a time, by lane and this order."""
+        columns = [table.c[name] for name in ("lane_id", *order)]
+        base = select(table).where(among(table.c.lane_id, list(self.forgotten)))
         if table is events:
             base = base.where(
                 one_of(table.c.event_type, EVENT_TYPES),
@@ -169,31 +236,39 @@ class _ScopeRows:
         query = base.order_by(*columns).limit(PART)
         while rows := (await self.connection.execute(query)).all():
             yield rows
-            last = tuple_(*(getattr(rows[-1], name) for name in order))
+            if len(rows) < PART:
+                return
+            last = tuple_(*(getattr(rows[-1], column.name) for column in columns))
             query = base.where(tuple_(*columns) > last).order_by(*columns).limit(PART)
 
-    async def _events(self, rows: Rows) -> list[dict[str, Any]]:
+    async def _events(self, rows: Rows) -> Lines:
         """Events with their messages and receipts. Messages that a delete_all hid are left out."""
         ids = [row.id for row in rows]
-        query = select(messages).where(
-            messages.c.lane_id == self.lane_id,
-            messages.c.seq > self.forgotten_seq,
-            messages.c.seq.between(rows[0].seq, rows[-1].seq),
-        )
-        turns = await self._grouped(query.order_by(messages.c.seq, messages.c.ordinal), "seq")
+        turns = await self._messages(rows)
         lines = await self._of(receipts, "event_id", ids, "ordinal")
         graph = await self._of(graph_receipts, "event_id", ids, "ordinal")
         return [
             _fields(row, EventRecord)
             | {
-                "messages": [_fields(turn, SaidMessage) for turn in turns[row.seq]],
+                "messages": [_fields(turn, SaidMessage) for turn in turns[row.id]],
                 "receipt": [_fields(line, ReceiptPart) for line in lines[row.id]],
                 "graph_receipt": [_fields(line, GraphReceiptPart) for line in graph[row.id]],
             }
             for row in rows
         ]
 
-    async def _memories(self, rows: Rows) -> list[dict[str, Any]]:
+    async def _messages(self, rows: Rows) -> Mapping[UUID, list[Row[Any]]]:
+        """The messages of events, by the id of the event."""
+        seqs = ((row.lane_id, row.seq) for row in rows if row.seq > self.forgotten[row.lane_id])
+        query = select(messages).join(*_at(seqs, messages))
+        query = query.order_by(messages.c.seq, messages.c.ordinal)
+        ids = {(row.lane_id, row.seq): row.id for row in rows}
+        groups = defaultdict[UUID, list[Row[Any]]](list)
+        for row in (await self.connection.execute(query)).all():
+            groups[ids[row.lane_id, row.seq]].append(row)
+        return groups
+
+    async def _memories(self, rows: Rows) -> Lines:
         """Memories with their history, past states and feedback."""
         ids = [row.id for row in rows]
         history = await self._of(memory_history, "memory_id", ids, "version")
@@ -212,7 +287,7 @@ class _ScopeRows:
             for row in rows
         ]
 
-    async def _entities(self, rows: Rows) -> list[dict[str, Any]]:
+    async def _entities(self, rows: Rows) -> Lines:
         """Entities. Those they are merged into are named by key."""
         keys = await self._keys(
             [id_ for row in rows for id_ in (row.merged_into, row.root_id) if id_]
@@ -227,7 +302,7 @@ class _ScopeRows:
             for row in rows
         ]
 
-    async def _relations(self, rows: Rows) -> list[dict[str, Any]]:
+    async def _relations(self, rows: Rows) -> Lines:
         """Relations between entities, which are named by key."""
         keys = await self._keys(
             [id_ for row in rows for id_ in (row.source_id, row.destination_id)]
@@ -243,21 +318,21 @@ class _ScopeRows:
         query = select(entities.c.id, entities.c.name_key).where(among(entities.c.id, ids))
         return {row.id: row.name_key for row in (await self.connection.execute(query)).all()}
 
-    async def _summaries(self, rows: Rows) -> list[dict[str, Any]]:
+    async def _summaries(self, rows: Rows) -> Lines:
         """The versions of the current summary. Each names the last event that it has read."""
-        query = select(events.c.seq, events.c.id).where(
-            events.c.lane_id == self.lane_id,
-            one_of(events.c.event_type, EVENT_TYPES),
-            events.c.seq == any_(literal([row.until_seq for row in rows], ARRAY(BigInteger))),
-        )
-        ends = {row.seq: row.id for row in (await self.connection.execute(query)).all()}
+        seqs = ((row.lane_id, row.until_seq) for row in rows)
+        query = select(events.c.lane_id, events.c.seq, events.c.id).join(*_at(seqs, events))
+        query = query.where(one_of(events.c.event_type, EVENT_TYPES))
+        ended = (await self.connection.execute(query)).all()
+        ends = {(row.lane_id, row.seq): row.id for row in ended}
         return [
-            _fields(row, SummaryRecord) | {"until_event": ends[row.until_seq]}
+            _fields(row, SummaryRecord) | {"until_event": ends[row.lane_id, row.until_seq]}
+            if row.after_seq == self.forgotten[row.lane_id] and (row.lane_id, row.until_seq) in ends
+            else None
             for row in rows
-            if row.after_seq == self.forgotten_seq and row.until_seq in ends
         ]
 
-    async def _conflicts(self, rows: Rows) -> list[dict[str, Any]]:
+    async def _conflicts(self, rows: Rows) -> Lines:
         """Conflicts with their statements."""
         ids = [row.id for row in rows]
         members = await self._of(conflict_members, "conflict_id", ids, "memory_id", "against_id")
@@ -284,6 +359,19 @@ class _ScopeRows:
         for row in (await self.connection.execute(query)).all():
             groups[getattr(row, name)].append(row)
         return groups
+
+
+def _at(
+    seqs: Iterable[tuple[UUID, int]], table: Table
+) -> tuple[TableValuedAlias, ColumnElement[bool]]:
+    """A join with the rows of a table that are in these lanes, with these seqs."""
+    pairs = list(seqs)
+    arrays = func.unnest(
+        literal([lane_id for lane_id, _ in pairs], ARRAY(Uuid)),
+        literal([seq for _, seq in pairs], ARRAY(BigInteger)),
+    ).table_valued(column("lane_id", Uuid), column("seq", BigInteger))
+    at = arrays.render_derived(name="at")
+    return at, and_(table.c.lane_id == at.c.lane_id, table.c.seq == at.c.seq)
 
 
 class _Object(dict[str, Any]):

@@ -58,8 +58,7 @@ WHOLE = {
     ("GET", "/v1/verify/"),
     ("GET", "/v1/verify/heads/"),
 }
-# Reads that are a dozen statements for each of the 10,000 scopes of the large tenant: the small
-# tenant sends the same ones.
+# Reads of all scopes: the large tenant reads those of an app, see WIDE.
 FOR_EACH_SCOPE = {("GET", "/v1/transfer/export/")}
 # SQL files that read a large table whole.
 WHOLE_FILES = {
@@ -89,6 +88,7 @@ WIDE = (
     *("/v1/events/?user_id=u77", "/v1/events/?agent_id=helper", "/v1/events/?app_id=web"),
     *("/v1/events/?status=FAILED", "/v1/events/?graph_status=FAILED", "/v1/events/?page=2"),
     *("/v1/entities/?page_size=100", "/v1/entities/?page=2&page_size=100", "/v1/stats/"),
+    "/v1/transfer/export/?app_id=web",
     *("/v1/graph/?agent_id=helper", "/v1/graph/?user_id=u77", "/v1/graph/export/?user_id=u77"),
     *(SINCE, f"{SINCE}&app_id=web", f"{SINCE}&agent_id=helper", f"{SINCE}&user_id=u77"),
     *(
@@ -217,6 +217,7 @@ async def jobs(server: Filled) -> None:
         "summaries": ledger.summaries.claim_due(limit=100, lease_s=300),
         "profiles": profiles.refresh(pause_s=0.0, most=10, ledger=ledger, dispatcher=engine.hints),
         "profile values": engine.retention.forget_profile_values(),
+        "past states": engine.retention.forget_past_states(),
         "profile jobs": engine.retention.forget_profile_jobs(),
         "keys": engine.retention.forget_keys(),
         "answers": engine.retention.forget_answers(),

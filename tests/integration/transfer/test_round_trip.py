@@ -27,9 +27,11 @@ from pipeline.ledger.tables import (
 from pipeline.memories.delete_by_filter import DeleteRequest
 from pipeline.tenants.private_runs import Privacy
 from pipeline.text.equality import text_hash
+from pipeline.transfer import export
 from pipeline.transfer.coverage import EXPORTED, LEFT_OUT
 from pipeline.transfer.records import LINE, End, Header
 from tests.support.engine import Engine
+from tests.support.plans import recorded
 
 STATED = ("exported_at", "memlane")
 
@@ -211,3 +213,29 @@ async def test_a_text_that_the_scope_has_is_not_added_again(engine: Engine) -> N
         ("NOOP", memory["id"])
     ]
     assert await engine.texts() == [memory["text"]]
+
+
+async def test_an_export_of_many_small_scopes_costs_few_statements(engine: Engine) -> None:
+    await furnish(engine)
+    with recorded(engine.ledger.long) as before:
+        await exported(engine)
+    for number in range(20):
+        await engine.add("I live in Porto.", user_id=f"user {number}")
+    await engine.drain()
+    with recorded(engine.ledger.long) as after:
+        lines = await exported(engine)
+    assert len(of_type(lines, "memory")) > 20
+    assert len(after) <= len(before) + 5
+
+
+@pytest.mark.parametrize(
+    "limits", [{"TOGETHER": 1}, {"EVENTS_TOGETHER": 2}, {"MOST_TOGETHER": 3}, {"PART": 1}]
+)
+async def test_the_lines_do_not_depend_on_which_scopes_are_read_together(
+    engine: Engine, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await furnish(engine)
+    together = comparable(await exported(engine))
+    for name, value in limits.items():
+        monkeypatch.setattr(export, name, value)
+    assert comparable(await exported(engine)) == together
