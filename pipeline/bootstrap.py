@@ -260,6 +260,7 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
         reads_for=timedelta(days=settings.search_sample_days),
         usage_for=timedelta(days=usage_days) if usage_days else None,
         profiles_for=timedelta(days=settings.profile_days) if settings.profile_days else None,
+        states_for=timedelta(days=settings.past_state_days) if settings.past_state_days else None,
     )
 
 

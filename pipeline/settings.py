@@ -348,6 +348,12 @@ class Settings(BaseSettings):
     it. Current values always stay. `0`: no limit.
     """
 
+    past_state_days: Annotated[float, Field(ge=0)] = 0.0
+    """Days that a state of a memory is kept after another one replaced it: an `as_of` further back,
+    and a `valid_at` that only this state answers, lack it. Its text stays in the history. `0`: no
+    limit.
+    """
+
     # ── Back-pressure ──
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000
     """Maximum number of waiting events of one scope; further adds get 429 with `Retry-After`."""

@@ -228,6 +228,7 @@ class Sweeper:
         answers = await self._retention.forget_answers()
         jobs = await self._retention.forget_profile_jobs()
         values = await self._retention.forget_profile_values()
+        states = await self._retention.forget_past_states()
         runs = await self._retention.forget_private_runs()
         audit, samples = (
             await self._retention.forget_audit(),
@@ -237,6 +238,7 @@ class Sweeper:
         counts = {"keys": keys, "outputs": outputs, "answers": answers, "runs": runs}
         counts |= {
             "profile_values": values,
+            "past_states": states,
             "jobs": jobs,
             "audit": audit,
             "samples": samples,

@@ -21,11 +21,12 @@ SAMPLES_FOR = timedelta(days=14)
 
 class Retention:
     """Delete expired idempotency keys and jobs of profiles, answers of dry runs, stage outputs,
-    ended private runs, the audit log, daily costs of users, past values of profiles, and the
-    samples that the console shows.
+    ended private runs, the audit log, daily costs of users, past values of profiles, past states of
+    memories, and the samples that the console shows.
 
     `outputs_for` None: stage outputs and ended private runs are kept without a limit. `audit_for`
     None: the audit log is. `usage_for` None: the costs are. `profiles_for` None: past values are.
+    `states_for` None: past states are.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Retention:
         reads_for: timedelta = timedelta(days=30),
         usage_for: timedelta | None = None,
         profiles_for: timedelta | None = None,
+        states_for: timedelta | None = None,
     ) -> None:
         """Set the lifetimes; those of samples of the queue are fixed."""
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -47,6 +49,7 @@ class Retention:
         self._reads_for = reads_for
         self._usage_for = usage_for
         self._profiles_for = profiles_for
+        self._states_for = states_for
 
     async def forget_keys(self) -> int:
         """Delete idempotency keys older than `keys_for`. Returns their number."""
@@ -61,6 +64,12 @@ class Retention:
         if self._profiles_for is None:
             return 0
         return await self._let_go(statement("forget_profile_values"), self._profiles_for)
+
+    async def forget_past_states(self) -> int:
+        """Delete states of memories replaced before `states_for`. Returns their number."""
+        if self._states_for is None:
+            return 0
+        return await self._let_go(statement("forget_past_states"), self._states_for)
 
     async def forget_answers(self) -> int:
         """Delete answers of dry runs after their lifetime. Returns their number."""

@@ -136,6 +136,7 @@ class Engine:
             keys_for=timedelta(days=1),
             outputs_for=None,
             profiles_for=timedelta(days=365),
+            states_for=timedelta(days=365),
         )
 
     def scope(self, user_id: str = "maya") -> Scope:

@@ -49,9 +49,17 @@ GETS = {
     "categories": "/v1/entities/filters/",
     "graph of a user": "/v1/graph/?user_id=u77",
     "graph of an agent": "/v1/graph/?agent_id=helper",
+    "events of an app": "/v1/events/?app_id=web",
+    "summary of a user": "/v1/summaries/?user_id=u77",
+    "audit log": "/v1/audit/",
     "suggestions, OPEN": "/v1/suggestions/?state=OPEN",
     "conflicts": "/v1/conflicts/",
     "curator runs": "/v1/curator/runs/",
+}
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "search, user": {"user_id": "u77"},
+    "search, app, 10 %": {"app_id": "web"},
+    "search, agent, 33 %": {"agent_id": "helper"},
 }
 LISTS: Mapping[str, Mapping[str, Any]] = {'memories of "*"': {"user_id": "*"}}
 
@@ -98,6 +106,11 @@ class Server:
         for name, filters in LISTS.items():
             work[name] = lambda filters=filters: self.send(  # type: ignore[misc]
                 "POST", "/v3/memories/", {"filters": filters}
+            )
+        for name, filters in SEARCHES.items():
+            body = {"query": "dish number 77", "filters": filters}
+            work[name] = lambda body=body: self.send(  # type: ignore[misc]
+                "POST", "/v3/memories/search/", body
             )
         return work | {
             "sweep": lambda: ledger.due_lanes.sweep(limit=1_000),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from alembic import command
-from sqlalchemy import func, select, text
+from datetime import timedelta
 
+from alembic import command
+from sqlalchemy import func, select, text, update
+
+from pipeline.events.retention import Retention
 from pipeline.ledger.tables import memories, past_states
 from pipeline.ledger.tables.memories import NOT_KEPT
 from pipeline.migrate import alembic_config, migrate
@@ -44,3 +47,20 @@ async def test_an_upgrade_copies_the_states_of_the_history(service: Service) -> 
     assert await texts(service, as_of=between) == ["User lives in Porto"]
     assert await texts(service, as_of=await now(service)) == ["User lives in Lisbon"]
     assert await texts(service, valid_at="2026-03-01") == ["User lives in Porto"]
+
+
+async def test_states_that_were_replaced_long_ago_are_deleted(service: Service) -> None:
+    await moved(service)
+    engine = service.engine
+    by = text("interval '400 days'")
+    query = update(past_states).values(
+        stored_at=past_states.c.stored_at - by, replaced_at=past_states.c.replaced_at - by
+    )
+    unlimited = Retention(engine.ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
+    assert await engine.retention.forget_past_states() == 0  # too young
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(query)
+    assert await unlimited.forget_past_states() == 0  # no limit
+    assert await engine.retention.forget_past_states() == 1
+    assert await engine.retention.forget_past_states() == 0
+    assert await texts(service, as_of=await now(service)) == ["User lives in Lisbon"]
