@@ -38,6 +38,9 @@ COLUMNS = ("project_id", "lane_id", "user_id", "agent_id", "app_id", "run_id")
 # Source: tests/bench/search_latency.py.
 MOST_EXACT = 10_000
 ALL = 2**62
+# Records of one transaction. Each takes milliseconds, for its place in the graph, and the time of a
+# transaction is limited.
+AT_ONCE = 50
 # Maximum number of records that a scan of the graph visits if few of them pass the filter.
 MOST_WALKED = 100_000
 # Range of hnsw.ef_search: pgvector's default and its maximum.
@@ -95,8 +98,10 @@ class Pgvector:
             # Lock order: records by id, so that two writers of the same rows never deadlock.
             for record in sorted(records, key=lambda record: record.id)
         ]
-        async with self._together() as connection:
-            await connection.execute(statement("put", table=_table(name)), rows)
+        put = statement("put", table=_table(name))
+        for start in range(0, len(rows), AT_ONCE):
+            async with self._together() as connection:
+                await connection.execute(put, rows[start : start + AT_ONCE])
 
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
