@@ -69,9 +69,10 @@ def _ranked(
     topics_of_texts: Sequence[frozenset[str]],
     rows: int,
 ) -> list[UUID]:
-    asked = terms.asked(fact.text)
-    words = shares(prefixes(asked), texts, rows=rows)
-    nearness = _Nearness(fact.slot, topics_of(asked))
+    """The memories in the order of their scores for one fact."""
+    question = terms.asked(fact.text)
+    words = shares(prefixes(question), texts, rows=rows)
+    nearness = _Nearness(fact.slot, topics_of(question))
     scores = {
         memory.id: fact.cosines.get(memory.id, 0.0) + share + nearness.of(memory.slot, of_text)
         for memory, share, of_text in zip(memories, words, topics_of_texts, strict=True)

@@ -306,7 +306,7 @@ async def _search(
         )
     best = cutoff.best(reranking.ranked)
     near = near_answers(query.text, best, ranked[:MEASURED]) if cutoff.lenient else []
-    hits = await _hits(where, [*best, *near], query.around, ledger)
+    hits = await _hits(where, [*best, *(each.candidate for each in near)], query.around, ledger)
     if near:
         hits = with_links(hits, best, near, ranked)[: query.top_k]
     if not reranking.reranked and not names_time(query.text):

@@ -70,6 +70,18 @@ def test_the_fact_about_the_named_thing_comes_with_the_answer() -> None:
     assert found_beside("Which till is used?", TILL, FEE, "The shop is closed on Sundays") == [FEE]
 
 
+def test_the_name_stands_anywhere_in_the_linked_fact() -> None:
+    answer, fact = "Lena runs the pastry section", "No nuts are baked because Lena is allergic"
+    assert found_beside("Who runs the pastry section?", answer, fact) == [fact]
+    answer, fact = "Hotel Sonne orders eighty rolls", "Hotel Sonne is invoiced monthly"
+    assert found_beside("Which hotel orders rolls?", answer, fact) == [fact]
+
+
+def test_a_common_word_of_both_links_nothing() -> None:
+    assert found_beside("Which till?", TILL, "The lease of the shop ends in May") == []
+    assert found_beside("Which pot?", "The key is under the blue pot", "Blue ink") == []
+
+
 def test_a_name_that_the_question_has_links_nothing() -> None:
     assert found_beside("Where is the SumUp till?", TILL, FEE) == []
 
