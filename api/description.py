@@ -1,13 +1,21 @@
-"""The OpenAPI description: FastAPI's, with our own responses and errors."""
+"""The OpenAPI description: FastAPI's, with the types that the routes return, and our errors."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
-from api.answers import ANSWERS, COMPONENTS, LATER, TEXTS, ref
+from api.http.typed_route import TypedRoute
+from api.routers import ROUTERS
+
+# Method in lower case, and path.
+Operation = tuple[str, str]
+COMPONENT = "#/components/schemas/{model}"
 
 ERROR_SCHEMA = {
     "type": "object",
@@ -52,30 +60,67 @@ def describe(app: FastAPI, server_url: str) -> dict[str, Any]:
             routes=app.routes,
             servers=[{"url": server_url}],
         )
-        schemas = made["components"]["schemas"]
+        components = made["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(name, None)
-        schemas |= {**COMPONENTS, "Error": ERROR_SCHEMA}
+            components.pop(name, None)
+        contents, types = _contents()
+        made["components"]["schemas"] = components | types | {"Error": ERROR_SCHEMA}
         for path, operations in made["paths"].items():
             for method, operation in operations.items():
-                operation["responses"].pop("422", None)
-                _answer(f"{method.upper()} {path}", operation["responses"])
+                responses = operation["responses"]
+                responses.pop("422", None)
+                for status, content in contents.get((method, path), {}).items():
+                    responses[status]["content"] = {"application/json": content}
                 if path not in OPEN:
-                    operation["responses"] |= _errors(path, method)
+                    responses |= _errors(path, method)
         app.openapi_schema = made
     return app.openapi_schema
 
 
-def _answer(operation: str, responses: dict[str, Any]) -> None:
-    """Replace FastAPI's schema of the response, which is only an object, with ours."""
-    [success] = [responses[status] for status in responses if status.startswith("2")]
-    if media_type := TEXTS.get(operation):
-        success["content"] = {media_type: {"schema": {"type": "string"}}}
-    else:
-        success["content"]["application/json"]["schema"] = ANSWERS[operation]
-    if operation in LATER:
-        content = {"application/json": {"schema": ref("NotReady")}}
-        responses["202"] = {"description": "Not ready yet.", "content": content}
+class _ResponseSchemas(GenerateJsonSchema):
+    """JSON schemas without titles. `MemoryJson` becomes `Memory`, a page of it `MemoryPage`."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """No field has a title, because its name says the same."""
+        return False
+
+    def normalize_name(self, name: str) -> str:
+        """The name of a component."""
+        if rows := re.match(r"(Page|Results)Json\[(?:Annotated\[)?(\w+)Json", name):
+            return rows[2] + rows[1]
+        return super().normalize_name(name.removesuffix("Json"))
+
+
+def _contents() -> tuple[dict[Operation, dict[str, Any]], dict[str, Any]]:
+    """Schema and example of all responses by operation and status; and the components in them."""
+    routes = {
+        (method.lower(), route.path_format): route
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, TypedRoute) and route.include_in_schema
+        for method in route.methods or ()
+    }
+    types = {
+        (operation, status): answer
+        for operation, route in routes.items()
+        for status, answer in route.response_types.items()
+    }
+    schemas, definitions = TypeAdapter.json_schemas(
+        [(key, "serialization", TypeAdapter(answer)) for key, answer in types.items()],
+        ref_template=COMPONENT,
+        schema_generator=_ResponseSchemas,
+    )
+    contents: dict[Operation, dict[str, Any]] = {operation: {} for operation in routes}
+    for operation, status in types:
+        # FastAPI leaves the nulls of an example out.
+        declared = routes[operation].responses.get(status, {}).get("content", {})
+        content = declared.get("application/json", {})
+        schema = schemas[(operation, status), "serialization"]
+        contents[operation][str(status)] = content | {"schema": schema}
+    components = definitions.get("$defs", {})
+    for component in components.values():
+        component.pop("title", None)
+    return contents, components
 
 
 def _errors(path: str, method: str) -> dict[str, Any]:
@@ -91,7 +136,7 @@ def _errors(path: str, method: str) -> dict[str, Any]:
 def _error(status: str, text: str) -> dict[str, Any]:
     answer = {
         "description": text,
-        "content": {"application/json": {"schema": ref("Error")}},
+        "content": {"application/json": {"schema": {"$ref": COMPONENT.format(model="Error")}}},
     }
     seconds = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
     return answer | ({"headers": {"Retry-After": seconds}} if status in RETRIED else {})

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Header
 
+from api.adds import views as add_views
 from api.adds.schemas import AddRequest
+from api.adds.views import (
+    AddLine,
+    AddResultsJson,
+    QueuedJson,
+    QueuedLineJson,
+    RemarksJson,
+    StoredJson,
+)
 from api.auth.tenant import Adding
 from api.dependencies import Api, Given
-from api.events import views as event_views
-from api.examples import answers
 from api.http import unknown_fields
 from api.http.strict_json import StrictJson
-from pipeline.domain.events import Priority
+from api.http.typed_route import example
+from pipeline.domain.events import Priority, Status
 from pipeline.domain.messages import Message, Omission
 from pipeline.ingest import accept
 from pipeline.tenants.projects import Project
@@ -35,10 +43,10 @@ IdempotencyKey = Annotated[
 ]
 
 
-@router.post("/v3/memories/add/", responses=answers("add"))
+@router.post("/v3/memories/add/", responses=example(__package__))
 async def add(
     request: AddRequest, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
-) -> dict[str, Any]:
+) -> StoredJson | QueuedJson:
     """Accept a conversation turn.
 
     With `infer` (the default) the response is PENDING with an `event_id`, after one durable commit;
@@ -56,18 +64,18 @@ async def add(
     """
     if (event_id := await _incognito(request, api, project)) is not None:
         end = await api.stores.ledger.events.end(project.id, event_id)
-        return event_views.stored(event_id, end)
+        return add_views.stored(event_id, end)
     remarks = await _remarks(request, api)
     event_id = await _accept(request, api, project, idempotency_key, remarks)
     if request.infer:
-        return {"event_id": str(event_id), "status": "PENDING"} | remarks.answer()
-    return await outcome(event_id, api, project, verbatim=True) | remarks.answer()
+        return {"event_id": str(event_id), "status": Status.PENDING, **remarks.answer()}
+    return {**await outcome(event_id, api, project, verbatim=True), **remarks.answer()}
 
 
 @router.post("/v1/memories/")
 async def add_v1(
     request: AddRequest, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
-) -> Any:
+) -> list[AddLine] | AddResultsJson:
     """Accept a turn from older clients; with `async_mode=false` the response waits for the results.
 
     The response is a bare list, as documented by Mem0; with `output_format` v1.1 an object.
@@ -75,18 +83,25 @@ async def add_v1(
     incognito = await _incognito(request, api, project)
     remarks = await _remarks(request, api)
     event_id = incognito or await _accept(request, api, project, idempotency_key, remarks)
-    results: list[dict[str, Any]]
+    results: list[AddLine] = []
     if incognito is not None:
-        results = []
+        pass
     elif request.infer and request.async_mode:
         queued = "Memory processing has been queued for background execution"
-        line = {"message": queued, "status": "PENDING", "event_id": str(event_id)}
-        results = [line | remarks.answer()]
+        line: QueuedLineJson = {
+            "message": queued,
+            "status": Status.PENDING,
+            "event_id": str(event_id),
+            **remarks.answer(),
+        }
+        results.append(line)
     else:
-        results = (await outcome(event_id, api, project, verbatim=not request.infer))["results"]
-    if request.output_format == "v1.1":
-        return {"results": results, "relations": []}
-    return results
+        stored = await outcome(event_id, api, project, verbatim=not request.infer)
+        results.extend(stored["results"])
+    if request.output_format != "v1.1":
+        return results
+    response: AddResultsJson = {"results": results, "relations": []}
+    return response
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +111,14 @@ class Remarks:
     ignored: tuple[str, ...] = ()
     warning: str | None = None
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self) -> RemarksJson:
         """The fields of the add's answer; none without a remark."""
-        answer: dict[str, Any] = {"ignored": list(self.ignored)} if self.ignored else {}
-        return answer | ({"warning": self.warning} if self.warning else {})
+        answer: RemarksJson = {}
+        if self.ignored:
+            answer["ignored"] = list(self.ignored)
+        if self.warning:
+            answer["warning"] = self.warning
+        return answer
 
     def on(self, messages: list[Message]) -> list[Message]:
         """The messages, with the remarks among the omissions of the first one."""
@@ -146,9 +165,9 @@ async def _incognito(request: AddRequest, api: Api, project: Project) -> UUID | 
     return None
 
 
-async def outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> dict[str, Any]:
+async def outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> StoredJson:
     """The result of the event, or PENDING after `MEMLANE_SYNC_WAIT_S` seconds."""
     if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s, notified=verbatim):
-        return {"event_id": str(event_id), "status": "PENDING", "results": []}
+        return {"event_id": str(event_id), "status": Status.PENDING, "results": []}
     end = await api.stores.ledger.events.end(project.id, event_id)
-    return event_views.stored(event_id, end)
+    return add_views.stored(event_id, end)

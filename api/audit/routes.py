@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 
 from api.audit import views as audit_views
+from api.audit.views import AuditPageJson
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.strict_json import StrictJson
@@ -26,7 +27,7 @@ async def audit_log(
     before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of a page.")] = None,
     key_id: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=LARGEST)] = 100,
-) -> dict[str, Any]:
+) -> AuditPageJson:
     """Requests that changed something, or tried to, newest first; adds are left out. Needs an
     admin key.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller
 from api.conflicts import views as conflict_views
 from api.conflicts.schemas import ConflictResolveRequest
+from api.conflicts.views import ConflictJson
 from api.dependencies import Given
 from api.http.ids import uuid
+from api.http.json_types import PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from pipeline.conflicts import service as use_cases
@@ -26,7 +28,7 @@ async def list_conflicts(
     http: Request,
     page: Paged,
     state: Annotated[ConflictState | None, Query()] = None,
-) -> dict[str, Any]:
+) -> PageJson[ConflictJson]:
     """Statements that cannot both hold and that nothing decides, newest first.
 
     `question` is the one to ask the person. `state`: OPEN or RESOLVED.
@@ -38,7 +40,7 @@ async def list_conflicts(
 
 
 @router.get("/{conflict_id}/")
-async def get(conflict_id: str, api: Given, project: Caller) -> dict[str, Any]:
+async def get(conflict_id: str, api: Given, project: Caller) -> ConflictJson:
     """One conflict: its statements, the question to ask, and the resolution."""
     return conflict_views.conflict(
         await api.stores.ledger.conflicts.get(project.id, uuid("conflict_id", conflict_id))
@@ -48,7 +50,7 @@ async def get(conflict_id: str, api: Given, project: Caller) -> dict[str, Any]:
 @router.post("/{conflict_id}/resolve/")
 async def resolve(
     conflict_id: str, request: ConflictResolveRequest, api: Given, project: Caller
-) -> dict[str, Any]:
+) -> ConflictJson:
     """Resolve an open conflict: keep one memory, keep both, or replace them by a text.
 
     `resolution_event_id` is an event with a receipt; an undo of it opens the conflict again.

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
-from pipeline.conflicts.store import MemberStatement, StoredConflict
-from pipeline.domain.conflicts import question
+from typing_extensions import TypedDict
+
+from api.http.json_types import Id
+from pipeline.conflicts.store import MemberStatement, Resolution, StoredConflict
+from pipeline.domain.conflicts import ConflictState, question
 
 
-def conflict(row: StoredConflict) -> dict[str, Any]:
+class StatementJson(TypedDict):
+    """A statement of a conflict. `standing`: its memory still states it."""
+
+    memory_id: Id
+    memory: str | None
+    speaker: str | None
+    said_at: datetime
+    standing: bool
+
+
+class ConflictJson(TypedDict):
+    """Statements that cannot both hold. `question`: the one to ask the person."""
+
+    id: Id
+    state: ConflictState
+    slot: str
+    question: str | None
+    memories: list[StatementJson]
+    event_id: Id
+    resolution: Resolution | None
+    resolution_event_id: Id | None
+    created_at: datetime
+    resolved_at: datetime | None
+
+
+def conflict(row: StoredConflict) -> ConflictJson:
     """A conflict: the question to ask, the statements, and the resolution."""
     rows = [(s.text, s.speaker, s.said_at) for s in row.statements if s.standing and s.text]
     return {
@@ -25,7 +53,7 @@ def conflict(row: StoredConflict) -> dict[str, Any]:
     }
 
 
-def statement(row: MemberStatement) -> dict[str, Any]:
+def statement(row: MemberStatement) -> StatementJson:
     """A statement of a conflict. `standing`: its memory still states it; no text if deleted."""
     return {
         "memory_id": str(row.memory_id),

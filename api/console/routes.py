@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
+from typing_extensions import TypedDict
 
 from api.auth.tenant import Granted, Reader
 from api.dependencies import Given
 from api.http.strict_json import StrictJson
 from pipeline.tenants.console_sessions import LINK_FOR
 
+
+class ConsoleLinkJson(TypedDict):
+    """A link that signs in once, and the seconds until it ends."""
+
+    url: str
+    expires_in_s: int
+
+
 router = APIRouter(tags=["system"], route_class=StrictJson)
 
 
 @router.post("/v1/console/links/")
-async def make_link(http: Request, api: Given, project: Reader, grant: Granted) -> dict[str, Any]:
+async def make_link(http: Request, api: Given, project: Reader, grant: Granted) -> ConsoleLinkJson:
     """Create a link that signs in to the console with this key, once, within ten minutes.
 
     The session has the key's rights, and ends with it.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.curator import views as curator_views
 from api.curator.schemas import CuratorRunRequest
+from api.curator.views import CuratorRunJson
 from api.dependencies import Given
 from api.http.ids import uuid
+from api.http.json_types import PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from pipeline.curator.store import RunLimits
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/curator/runs", tags=["suggestions"], route_class=
 
 
 @router.post("/")
-async def start(request: CuratorRunRequest, api: Given, project: Caller) -> dict[str, Any]:
+async def start(request: CuratorRunRequest, api: Given, project: Caller) -> CuratorRunJson:
     """Start a run over the memories of exactly these ids, or return the one that is open already.
 
     Its suggestions change nothing until they are accepted.
@@ -34,7 +34,9 @@ async def start(request: CuratorRunRequest, api: Given, project: Caller) -> dict
 
 
 @router.get("/")
-async def list_runs(api: Given, project: Caller, http: Request, page: Paged) -> dict[str, Any]:
+async def list_runs(
+    api: Given, project: Caller, http: Request, page: Paged
+) -> PageJson[CuratorRunJson]:
     """The project's runs, newest first."""
     rows, count = await api.stores.ledger.curator.page(
         project.id, limit=page.limit, offset=page.offset
@@ -43,14 +45,14 @@ async def list_runs(api: Given, project: Caller, http: Request, page: Paged) -> 
 
 
 @router.get("/{curator_run_id}/")
-async def get(curator_run_id: str, api: Given, project: Caller) -> dict[str, Any]:
+async def get(curator_run_id: str, api: Given, project: Caller) -> CuratorRunJson:
     """One run: its state, its numbers, and what it cost."""
     run = await api.stores.ledger.curator.get(project.id, uuid("curator_run_id", curator_run_id))
     return curator_views.run(run)
 
 
 @router.post("/{curator_run_id}/cancel/")
-async def cancel(curator_run_id: str, api: Given, project: Caller) -> dict[str, Any]:
+async def cancel(curator_run_id: str, api: Given, project: Caller) -> CuratorRunJson:
     """End an open run; its suggestions stay. A run that has ended is left as it is."""
     identity, runs = uuid("curator_run_id", curator_run_id), api.stores.ledger.curator
     await runs.cancel(project.id, identity)

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Annotated
 
+from typing_extensions import TypedDict
+
+from api.events.usage import PaidJson
+from api.http.json_types import Id, words
 from pipeline.curator.store import CuratorRunView
 
 
-def run(row: CuratorRunView) -> dict[str, Any]:
+class CuratorLimitsJson(TypedDict):
+    """The budget of a run."""
+
+    suggestions: int
+    tokens: int
+
+
+class CuratorUsageJson(PaidJson):
+    """The cost of a run."""
+
+    model: str | None
+
+
+class CuratorRunJson(TypedDict):
+    """A run of the curator: its state, its numbers, and its cost."""
+
+    id: Id
+    status: Annotated[str, words("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED")]
+    origin: Annotated[str, words("request", "schedule")]
+    steps: int
+    suggested: int
+    dropped: int
+    malformed: int
+    limits: CuratorLimitsJson
+    usage: CuratorUsageJson
+    code: str | None
+    note: str | None
+    created_at: datetime
+    completed_at: datetime | None
+
+
+def run(row: CuratorRunView) -> CuratorRunJson:
     """A run: its state, its numbers, and what it cost."""
     return {
         "id": str(row.id),

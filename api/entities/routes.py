@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
@@ -11,7 +11,9 @@ from api.auth.tenant import Caller
 from api.dependencies import Api, Given
 from api.entities import views as owner_views
 from api.entities.schemas import RegisterRequest
+from api.entities.views import EntityJson, EntityPageJson, FilterValuesJson, RegisteredJson
 from api.events.routes import UNRECORDED
+from api.http.json_types import StartedJson
 from api.http.large_answers import answer
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
@@ -41,24 +43,29 @@ async def list_entities(
     offset: Annotated[
         int | None, Query(description="Rows before the page, as in `next`; in place of `page`.")
     ] = None,
-) -> dict[str, Any]:
+) -> EntityPageJson:
     """All users, agents, apps and runs, newest first, with their numbers of memories."""
     page = page_of(number, size, offset=offset, may_end=True, usual=PAGE_SIZE, largest=LARGEST_PAGE)
     stored = api.stores.ledger.owners
     owners = await stored.page(project.id, limit=page.limit, offset=page.offset)
     numbers = await stored.totals(project.id)
-    totals = {f"total_{kind}s": number for kind, number in numbers.items()}
 
-    def build() -> dict[str, Any]:
+    def build() -> EntityPageJson:
         rows = [owner_views.owner(row, project) for row in owners]
-        return page.envelope(rows, sum(numbers.values()), http) | totals
+        return {
+            **page.envelope(rows, sum(numbers.values()), http),
+            "total_users": numbers["user"],
+            "total_agents": numbers["agent"],
+            "total_apps": numbers["app"],
+            "total_runs": numbers["run"],
+        }
 
     keys = sum(len(row.metadata or ()) for row in owners)
     return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW, characters=0)
 
 
 @router.get("/v1/entities/filters/")
-async def filters(api: Given, project: Caller) -> dict[str, Any]:
+async def filters(api: Given, project: Caller) -> FilterValuesJson:
     """The values that filters of lists and searches accept."""
     users = await api.stores.ledger.owners.page(project.id, kind="user", limit=PAGE_SIZE)
     return {
@@ -70,9 +77,7 @@ async def filters(api: Given, project: Caller) -> dict[str, Any]:
 
 
 @router.get("/v2/entities/{entity_type}/{entity_id:path}/")
-async def get(
-    entity_type: str, entity_id: str, api: Given, project: Caller
-) -> list[dict[str, Any]]:
+async def get(entity_type: str, entity_id: str, api: Given, project: Caller) -> list[EntityJson]:
     """One user, agent, app or run, as a list with one element."""
     return [owner_views.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
 
@@ -80,7 +85,7 @@ async def get(
 @router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
 async def delete_by_number(
     entity_type: str, entity_id: str, api: Given, project: Caller
-) -> dict[str, Any]:
+) -> StartedJson:
     """Same as version 2; the id may also be the number that the registration returned."""
     kind = kind_of(entity_type)
     owners = api.stores.ledger.owners
@@ -92,7 +97,7 @@ async def delete_by_number(
 
 
 @router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
-async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> dict[str, Any]:
+async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> StartedJson:
     """Erase everything with this id: memories, history, messages. This cannot be undone.
 
     An unknown id is not an error: it may just have been erased. The receipt is at
@@ -103,10 +108,10 @@ async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) 
     return {"message": IN_PROGRESS, "event_id": str(event_id)}
 
 
-def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
+def registering(kind: str) -> Callable[..., Awaitable[RegisteredJson]]:
     """A handler that registers entities of one kind."""
 
-    async def register(request: RegisterRequest, api: Given, project: Caller) -> dict[str, Any]:
+    async def register(request: RegisterRequest, api: Given, project: Caller) -> RegisteredJson:
         owner_id = request.id_of(kind)
         if owner_id is None:
             raise InvalidInput(f"{KINDS[kind]} is missing.")

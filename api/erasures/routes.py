@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -13,8 +12,10 @@ from api.auth.users import OfUser, UserDeleting
 from api.dependencies import Given
 from api.erasures import views as erasure_views
 from api.erasures.schemas import ErasureRequest
+from api.erasures.views import ErasingJson, ErasureReceiptJson
 from api.http.strict_json import StrictJson
 from pipeline.domain.errors import Forbidden
+from pipeline.domain.events import Status
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
 
@@ -24,7 +25,7 @@ router = APIRouter(tags=["erasure"], route_class=StrictJson)
 @router.post("/v1/erasures/")
 async def erase(
     request: ErasureRequest, api: Given, project: UserDeleting, user: OfUser = None
-) -> dict[str, Any]:
+) -> ErasingJson:
     """Erase every scope with the id: memories with their history, messages, receipts, graph,
     vectors and bodies of webhook deliveries. This cannot be undone.
 
@@ -36,10 +37,14 @@ async def erase(
     event_id = await erasure.erase(project.id, request.owner(), erasures=api.stores.ledger.erasures)
     audit.about(event_id)
     api.keys.forget()  # the user's tokens have ended
-    return {"message": "Erased; vectors follow.", "event_id": str(event_id), "status": "RUNNING"}
+    return {
+        "message": "Erased; vectors follow.",
+        "event_id": str(event_id),
+        "status": Status.RUNNING,
+    }
 
 
 @router.get("/v1/erasures/{event_id}/")
-async def receipt(event_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+async def receipt(event_id: UUID, api: Given, project: Caller) -> ErasureReceiptJson:
     """Number of erased rows by store; SUCCEEDED once all are deleted."""
     return erasure_views.receipt(await api.stores.ledger.erasures.receipt(project.id, event_id))

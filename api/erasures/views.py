@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from datetime import datetime
 
+from typing_extensions import TypedDict
+
+from api.http.json_types import EventStatus, Id, StartedJson
 from pipeline.erasure.store import ErasureReceipt
 
 
-def receipt(row: ErasureReceipt) -> dict[str, Any]:
+class ErasingJson(StartedJson):
+    """A started erasure. Its receipt is that of the event."""
+
+    status: EventStatus
+
+
+class ErasureReceiptJson(TypedDict):
+    """Number of erased rows by store, and the status of the erasure."""
+
+    event_id: Id
+    entity_type: str
+    status: EventStatus
+    erased: Mapping[str, int]
+    created_at: datetime
+    completed_at: datetime | None
+
+
+def receipt(row: ErasureReceipt) -> ErasureReceiptJson:
     """Number of erased rows by store, and the status of the erasure."""
     return {
         "event_id": str(row.event_id),

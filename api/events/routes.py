@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import StreamingResponse
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
 from api.events import views as event_views
 from api.events.schemas import ReplayManyRequest, ReplayRequest, UndoRequest
-from api.examples import answers
+from api.events.views import EventJson, ReplayedJson, UndoneJson
 from api.http.ids import EntityIds, uuid
+from api.http.json_types import PageJson
 from api.http.large_answers import answer
 from api.http.paging import Paged
-from api.http.sse import UNBUFFERED, live
+from api.http.sse import UNBUFFERED, EventStream, live
 from api.http.strict_json import StrictJson
+from api.http.typed_route import example
 from api.lists.schemas import LONGEST_WAIT_S
 from api.profiles import views as profile_views
 from pipeline.domain.errors import InvalidInput
@@ -36,14 +37,14 @@ ROWS_OF_AN_EVENT = 10
 UNRECORDED = ("UPDATE", "DELETE", "SEARCH", "GET", "GET_ALL")
 
 
-@router.get("/v1/event/{event_id}/", responses=answers("event"))
+@router.get("/v1/event/{event_id}/", responses=example(__package__))
 @router.get("/v1/events/{event_id}/", include_in_schema=False)
 async def get(
     event_id: str,
     api: Given,
     project: Caller,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = 0.0,
-) -> dict[str, Any]:
+) -> EventJson:
     """An event with its receipt. `wait`: seconds to wait for its end before the response."""
     identity = uuid("event_id", event_id)
     view = await api.stores.ledger.events.get(project.id, identity)
@@ -52,12 +53,13 @@ async def get(
     return await receipt_of(view, api, project)
 
 
-async def receipt_of(view: EventView, api: Api, project: Project) -> dict[str, Any]:
+async def receipt_of(view: EventView, api: Api, project: Project) -> EventJson:
     """An event, with the fields of the user's profile that it or its memories fill."""
     ledger, shown = api.stores.ledger, event_views.event(view)
     if view.event_type == EventType.PROFILE and view.status is Status.SUCCEEDED:
         answer = await ledger.answers.of(project.id, view.id)
-        return shown | {"profile_fields": profile_views.receipt(answer)}
+        shown["profile_fields"] = profile_views.receipt(answer)
+        return shown
     memory_ids = [line.memory_id for line in view.receipt if line.memory_id]
     if memory_ids and view.scope.user_id is not None:
         filled = await ledger.profiles.filled_by(project.id, memory_ids)
@@ -65,8 +67,8 @@ async def receipt_of(view: EventView, api: Api, project: Project) -> dict[str, A
     return shown
 
 
-@router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)
-async def stream(event_id: str, api: Given, project: Caller) -> StreamingResponse:
+@router.get("/v1/event/{event_id}/stream/", response_class=EventStream)
+async def stream(event_id: str, api: Given, project: Caller) -> EventStream:
     """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
     `end` with the whole event. A comment every 15 s prevents proxies from closing the connection.
     """
@@ -74,7 +76,7 @@ async def stream(event_id: str, api: Given, project: Caller) -> StreamingRespons
     ledger = api.stores.ledger.events
     await ledger.status(project.id, identity)  # 404 must be sent before the stream starts
     frames = live(project.id, identity, events=ledger, watch=api.watch)
-    return StreamingResponse(frames, media_type="text/event-stream", headers=UNBUFFERED)
+    return EventStream(frames, headers=UNBUFFERED)
 
 
 @router.get("/v1/events/")
@@ -88,7 +90,7 @@ async def list_events(
     event_type: str | None = None,
     start_date: str | None = None,
     end_date: str | None = None,
-) -> dict[str, Any]:
+) -> PageJson[EventJson]:
     """The project's events, newest first. `status` and `event_type` accept several words, separated
     by commas.
     """
@@ -102,14 +104,14 @@ async def list_events(
         project.id, wanted, limit=page.limit, offset=page.offset
     )
 
-    def build() -> dict[str, Any]:
+    def build() -> PageJson[EventJson]:
         return page.envelope([event_views.event(event) for event in events], count, http)
 
     return await answer(build, rows=ROWS_OF_AN_EVENT * len(events), characters=0)
 
 
 @router.post("/v1/event/{event_id}/cancel/")
-async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
+async def cancel(event_id: str, api: Given, project: Caller) -> EventJson:
     """Cancel an event before it has an effect; no further model call is made.
 
     409 if its memories are stored or it has ended; a second cancel changes nothing. The response is
@@ -124,7 +126,7 @@ async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
 @router.post("/v1/event/{event_id}/replay/")
 async def replay(
     event_id: str, api: Given, project: Caller, request: ReplayRequest | None = None
-) -> dict[str, Any]:
+) -> EventJson:
     """Retry a FAILED event at the tail of its lane. The body may replace its messages or
     instructions. 409 for an event that has not failed.
 
@@ -152,7 +154,7 @@ async def replay(
 
 
 @router.post("/v1/events/replay/")
-async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -> dict[str, Any]:
+async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -> ReplayedJson:
     """Retry the FAILED events that match, oldest first, up to 1,000 for each call.
 
     Cancelled events are included only if `code` is CANCELLED. With `stage` "relate", the graph
@@ -182,7 +184,7 @@ async def undo(
     project: Caller,
     grant: Granted,
     request: UndoRequest | None = None,
-) -> dict[str, Any]:
+) -> UndoneJson:
     """Undo the changes of an event: added memories are removed, changed and deleted ones are
     restored, and so are relations.
 

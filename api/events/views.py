@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any, NotRequired, cast
 from uuid import UUID
 
-from api.events.usage import usage
-from api.memories.views import scope_ids
+from typing_extensions import TypedDict
+
+from api.events.usage import UsageJson, usage
+from api.http.json_types import EventStatus, Id, ScopeIdsJson, scope_ids, words
 from pipeline.domain.events import Priority, Status
+from pipeline.domain.facts import Outcome
+from pipeline.domain.graph import GraphOutcome, GraphStatus
 from pipeline.events.store import (
-    EventEnd,
     EventView,
     GraphReceiptLine,
     Progress,
@@ -21,7 +24,173 @@ from pipeline.events.store import (
 from pipeline.events.undo import Undone
 
 
-def event(row: EventView) -> dict[str, Any]:
+class ReceiptTextJson(TypedDict):
+    """The text of a receipt line, where some clients read it."""
+
+    memory: str | None
+
+
+class ReceiptLineJson(TypedDict):
+    """The outcome of one fact. `memory` equals `data.memory`, because clients read either.
+
+    `suggestion_id` is there if a change was withheld, `conflict_id` if the fact contradicts another
+    memory and nothing decides between them. `profile_fields`: fields of the user's profile that the
+    memory fills. `message`: the number of its message, from 0.
+    """
+
+    id: Id | None
+    event: Outcome
+    memory: str | None
+    data: ReceiptTextJson
+    old_memory: str | None
+    reason: str | None
+    message: int | None
+    suggestion_id: NotRequired[Id]
+    conflict_id: NotRequired[Id]
+    profile_fields: NotRequired[list[str]]
+
+
+class OmittedJson(TypedDict, total=False):
+    """A part of a message that was not kept."""
+
+    message: int
+    part: int | None
+    kind: str
+    reason: str
+
+
+class GraphLineJson(TypedDict):
+    """The effect of one fact on a relation."""
+
+    event: GraphOutcome
+    source: str
+    relationship: str
+    target: str
+    reason: str
+    relation_id: Id | None
+    memory_id: Id | None
+    message: int
+
+
+class WaitingJson(TypedDict):
+    """The reason of a wait. `until`: time of the next attempt at the latest.
+
+    The attempt is made earlier if a probe shows that the dependency has recovered.
+    """
+
+    code: str
+    cause: str | None
+    until: datetime | None
+
+
+class StageRunJson(TypedDict):
+    """One run of a stage: its model, the version of its prompt, and its cost."""
+
+    stage: str
+    model: str | None
+    prompt: str | None
+    ms: float
+    calls: int
+    tokens: int
+    code: str | None
+    finished_at: datetime
+
+
+class PayloadJson(ScopeIdsJson):
+    """The request of an event."""
+
+    messages: Sequence[Mapping[str, Any]]
+    options: Mapping[str, Any]
+
+
+class FilledFieldJson(TypedDict):
+    """A field of a profile, and the memories behind it."""
+
+    name: str
+    memory_ids: list[Id]
+
+
+class EventJson(TypedDict):
+    """An event with its receipt. `prompts`: versions of the prompts, by name.
+
+    `graph`: None on a page. `truncated`: on a page, texts were shortened or parts left out.
+    `latency`: milliseconds from its creation to its end.
+    """
+
+    id: Id
+    event_type: str
+    status: EventStatus
+    results: list[ReceiptLineJson]
+    note: str | None
+    priority: Priority
+    mode: str | None
+    mode_reason: str | None
+    omitted: Sequence[OmittedJson]
+    error: str | None
+    code: str | None
+    graph_status: Annotated[str, words(*GraphStatus)] | None
+    graph_detail: str | None
+    graph: list[GraphLineJson] | None
+    stage: str | None
+    waiting: WaitingJson | None
+    usage: UsageJson
+    stages: list[StageRunJson]
+    prompts: dict[str, str]
+    truncated: bool
+    payload: PayloadJson
+    metadata: dict[str, Any] | None
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    replays: int
+    replayed_at: datetime | None
+    undone_at: datetime | None
+    latency: float | None
+    profile_fields: NotRequired[list[FilledFieldJson]]
+
+
+class ProgressJson(TypedDict):
+    """Status, stage and wait of an event."""
+
+    status: EventStatus
+    stage: str | None
+    waiting: WaitingJson | None
+
+
+class SkippedJson(TypedDict):
+    """A memory that an undo left as it is."""
+
+    id: Id
+    reason: str
+
+
+class UndoneRelationsJson(TypedDict):
+    """Numbers of relations that an undo removed and restored."""
+
+    removed: int
+    restored: int
+
+
+class UndoneJson(TypedDict):
+    """The result of an undo; `undone_at`: None after a dry run."""
+
+    event_id: Id
+    undone_at: datetime | None
+    removed: list[Id]
+    restored: list[Id]
+    skipped: list[SkippedJson]
+    relations: UndoneRelationsJson
+
+
+class ReplayedJson(TypedDict):
+    """The events that are replayed."""
+
+    replayed: int
+    event_ids: list[Id]
+
+
+def event(row: EventView) -> EventJson:
     """An event with its receipt."""
     status = shown(row.status)
     return {
@@ -33,7 +202,7 @@ def event(row: EventView) -> dict[str, Any]:
         "priority": row.options.get("priority") or Priority.NORMAL,
         "mode": row.mode,
         "mode_reason": row.mode_reason,
-        "omitted": row.omitted,
+        "omitted": cast("Sequence[OmittedJson]", row.omitted),
         "error": row.failure_detail or row.failure_code if status is Status.FAILED else None,
         "code": row.failure_code,
         "graph_status": row.graph_status,
@@ -58,26 +227,12 @@ def event(row: EventView) -> dict[str, Any]:
     }
 
 
-def stored(event_id: UUID, end: EventEnd) -> dict[str, Any]:
-    """The response to an add that waited for the end of its event."""
-    failure = end.failure_detail or end.failure_code
-    status = shown(end.status)
-    error = failure if status is Status.FAILED else None
-    response = {
-        "message": error or end.note or "Memories stored.",
-        "status": status,
-        "event_id": str(event_id),
-        "results": [receipt_line(line) for line in end.receipt],
-    }
-    return response | ({"omitted": end.omitted} if end.omitted else {})
-
-
 def shown(status: Status) -> Status:
     """The status for clients: FAILED for CANCELLED, because clients know only four statuses."""
     return Status.FAILED if status is Status.CANCELLED else status
 
 
-def progress(row: Progress) -> dict[str, Any]:
+def progress(row: Progress) -> ProgressJson:
     """Status, stage and wait of an event."""
     return {
         "status": shown(row.status),
@@ -86,15 +241,12 @@ def progress(row: Progress) -> dict[str, Any]:
     }
 
 
-def waiting(code: str | None, cause: str | None, until: datetime | None) -> dict[str, Any] | None:
-    """The reason of a wait. `until`: time of the next attempt at the latest.
-
-    The attempt is made earlier if a probe shows that the dependency has recovered.
-    """
+def waiting(code: str | None, cause: str | None, until: datetime | None) -> WaitingJson | None:
+    """The reason of a wait; None without one."""
     return {"code": code, "cause": cause, "until": until} if code else None
 
 
-def undone(event_id: UUID, row: Undone) -> dict[str, Any]:
+def undone(event_id: UUID, row: Undone) -> UndoneJson:
     """The result of an undo."""
     return {
         "event_id": str(event_id),
@@ -108,14 +260,9 @@ def undone(event_id: UUID, row: Undone) -> dict[str, Any]:
     }
 
 
-def receipt_line(line: ReceiptLine) -> dict[str, Any]:
-    """The outcome of one fact. `memory` equals `data.memory`, because clients read either.
-
-    `suggestion_id` is there if a change was withheld, `conflict_id` if the fact contradicts another
-    memory and nothing decides between them.
-    """
-    withheld = {"suggestion_id": str(line.suggestion_id)} if line.suggestion_id else {}
-    return {
+def receipt_line(line: ReceiptLine) -> ReceiptLineJson:
+    """The outcome of one fact."""
+    response: ReceiptLineJson = {
         "id": str(line.memory_id) if line.memory_id else None,
         "event": line.outcome,
         "memory": line.text,
@@ -123,12 +270,15 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
         "old_memory": line.previous_text,
         "reason": line.reason,
         "message": line.message_ordinal,
-        **withheld,
-        **({"conflict_id": str(line.conflict_id)} if line.conflict_id else {}),
     }
+    if line.suggestion_id:
+        response["suggestion_id"] = str(line.suggestion_id)
+    if line.conflict_id:
+        response["conflict_id"] = str(line.conflict_id)
+    return response
 
 
-def add_filled(lines: Sequence[dict[str, Any]], filled: Mapping[UUID, Sequence[str]]) -> None:
+def add_filled(lines: Sequence[ReceiptLineJson], filled: Mapping[UUID, Sequence[str]]) -> None:
     """Add to receipt lines the fields of the user's profile that their memories fill."""
     names = {str(memory_id): list(fields) for memory_id, fields in filled.items()}
     for line in lines:
@@ -136,7 +286,7 @@ def add_filled(lines: Sequence[dict[str, Any]], filled: Mapping[UUID, Sequence[s
             line["profile_fields"] = names[line["id"]]
 
 
-def graph_line(line: GraphReceiptLine) -> dict[str, Any]:
+def graph_line(line: GraphReceiptLine) -> GraphLineJson:
     """The effect of one fact on a relation."""
     return {
         "event": line.outcome,
@@ -156,7 +306,7 @@ def prompts(runs: Sequence[StageRun]) -> dict[str, str]:
     return {name: version for name, _, version in named}
 
 
-def stage(run: StageRun) -> dict[str, Any]:
+def stage(run: StageRun) -> StageRunJson:
     """One run of a stage: its model, the version of its prompt, and its cost."""
     return {
         "stage": run.stage,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Response
@@ -10,7 +10,9 @@ from fastapi import APIRouter, Response
 from api.auth.tenant import Caller, Reader
 from api.dependencies import Api, Given
 from api.exports.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
+from api.exports.views import ExportedJson, NotReadyJson, SummaryJson, not_ready
 from api.http.strict_json import StrictJson
+from api.http.typed_route import Responses
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions, Status
 from pipeline.ingest import accept
@@ -18,9 +20,11 @@ from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["exports"], route_class=StrictJson)
 
+LATER: Responses = {202: {"description": "Not ready yet.", "model": NotReadyJson}}
+
 
 @router.post("/v1/exports/", status_code=201)
-async def create(request: ExportRequest, api: Given, project: Caller) -> dict[str, str]:
+async def create(request: ExportRequest, api: Given, project: Caller) -> ExportedJson:
     """Fill an object of a given JSON schema from the memories that match the filters. The returned
     id is that of an event, which can be polled.
     """
@@ -28,10 +32,10 @@ async def create(request: ExportRequest, api: Given, project: Caller) -> dict[st
     return {"message": "Export accepted; ask for it by its id.", "id": str(event_id)}
 
 
-@router.post("/v1/exports/get/")
+@router.post("/v1/exports/get/", response_model=dict[str, Any], responses=LATER)
 async def get(
     request: ExportReadRequest, api: Given, project: Reader, response: Response
-) -> dict[str, Any]:
+) -> dict[str, Any] | NotReadyJson:
     """The filled object, by `memory_export_id`, or the newest one of the same filters. The response
     waits for it; 202 if it is not ready in time.
     """
@@ -43,20 +47,20 @@ async def get(
     )
     answer = await _answer(event_id, api, project)
     response.status_code = 200 if answer is not None else 202
-    return _waiting(event_id) if answer is None else answer
+    return not_ready(event_id) if answer is None else answer
 
 
-@router.post("/v1/summary/")
+@router.post("/v1/summary/", response_model=SummaryJson, responses=LATER)
 async def summary(
     request: SummaryRequest, api: Given, project: Caller, response: Response
-) -> dict[str, Any]:
+) -> SummaryJson | NotReadyJson:
     """A short summary of the memories that match the filters. 202 if it takes too long; then the
     event has the summary.
     """
     event_id = await _ask(request, request.options(), api, project)
     answer = await _answer(event_id, api, project)
     response.status_code = 200 if answer is not None else 202
-    return _waiting(event_id) if answer is None else answer
+    return not_ready(event_id) if answer is None else cast("SummaryJson", answer)
 
 
 async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project: Project) -> UUID:
@@ -77,8 +81,3 @@ async def _answer(event_id: UUID, api: Api, project: Project) -> dict[str, Any] 
     if event.status is not Status.SUCCEEDED:
         return None
     return await api.stores.ledger.answers.of(project.id, event_id)
-
-
-def _waiting(event_id: UUID) -> dict[str, str]:
-    message = "Not ready yet; ask again, or poll the event."
-    return {"message": message, "id": str(event_id), "status": Status.PENDING}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, cast
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
@@ -11,10 +11,13 @@ from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.graph import views as graph_views
 from api.graph.schemas import LONGEST_NAME, MergeRequest, RenameRequest
+from api.graph.views import DeletedEntityJson, GraphEntityJson, GraphRowJson
 from api.http.ids import SomeEntityIds
+from api.http.json_types import PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.search import views as search_views
+from api.search.views import RelationPageJson
 from pipeline.domain.filters import moment
 from pipeline.graph.views import GraphTimes
 
@@ -35,7 +38,7 @@ async def neighbourhood(
     hops: Annotated[int, Query(ge=1, le=3)] = 1,
     as_of: str | None = None,
     valid_at: str | None = None,
-) -> dict[str, Any]:
+) -> RelationPageJson:
     """The relations around an entity, by name or id, nearest first, up to `hops` away; without an
     entity all relations of these ids, newest first.
 
@@ -58,7 +61,7 @@ async def neighbourhood(
         )
         rows, count = near[page.offset : page.offset + page.limit], len(near)
     envelope = page.envelope([search_views.path(row) for row in rows], count, http)
-    return envelope | {"incomplete": incomplete}
+    return {**envelope, "incomplete": incomplete}
 
 
 @router.get("/export/")
@@ -69,7 +72,7 @@ async def export(
     page: Paged,
     ids: SomeEntityIds,
     as_of: str | None = None,
-) -> dict[str, Any]:
+) -> PageJson[GraphRowJson]:
     """Every entity and relation of these ids with both times, merged and ended ones too, entities
     first, oldest first; `as_of`: as it was stored at that time.
     """
@@ -80,14 +83,14 @@ async def export(
         limit=page.limit,
         offset=page.offset,
     )
-    return page.envelope(rows, count, http)
+    return page.envelope(cast("list[GraphRowJson]", rows), count, http)
 
 
 ENTITY = "/entities/{node_id}/"
 
 
 @router.get(ENTITY)
-async def get_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+async def get_entity(node_id: UUID, api: Given, project: Caller) -> GraphEntityJson:
     """An entity, with the entities that are merged into it."""
     return graph_views.entity(await api.stores.ledger.graph_editing.get(project.id, node_id))
 
@@ -95,7 +98,7 @@ async def get_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, An
 @router.put(ENTITY)
 async def rename_entity(
     node_id: UUID, request: RenameRequest, api: Given, project: Caller
-) -> dict[str, Any]:
+) -> GraphEntityJson:
     """Change the name or the type of an entity."""
     editing = api.stores.ledger.graph_editing
     row = await editing.rename(project.id, node_id, name=request.name, kind=request.kind)
@@ -103,7 +106,7 @@ async def rename_entity(
 
 
 @router.delete(ENTITY)
-async def delete_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+async def delete_entity(node_id: UUID, api: Given, project: Caller) -> DeletedEntityJson:
     """Delete an entity, what is merged into it, and their relations, for good. Memories stay."""
     count = await api.stores.ledger.graph_editing.erase(project.id, node_id)
     return {"message": "Entity deleted.", "relations": count}
@@ -112,13 +115,13 @@ async def delete_entity(node_id: UUID, api: Given, project: Caller) -> dict[str,
 @router.post(ENTITY + "merge/")
 async def merge_entity(
     node_id: UUID, request: MergeRequest, api: Given, project: Caller
-) -> dict[str, Any]:
+) -> GraphEntityJson:
     """Merge an entity into another one of the same ids: both stay, and reads show them as one."""
     editing = api.stores.ledger.graph_editing
     return graph_views.entity(await editing.merge(project.id, node_id, request.into))
 
 
 @router.post(ENTITY + "split/")
-async def split_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+async def split_entity(node_id: UUID, api: Given, project: Caller) -> GraphEntityJson:
     """Reverse the merge of an entity."""
     return graph_views.entity(await api.stores.ledger.graph_editing.split(project.id, node_id))

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Query, Request
 from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 
+from api.http.json_types import PageJson, Row
 from pipeline.domain.errors import InvalidInput
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
@@ -25,7 +26,7 @@ LARGEST_ANSWER_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageRange:
     """Number of a page, from 1, and its size.
 
     `start`: number of rows before it, if the request gives that in place of the number. `may_end`:
@@ -47,7 +48,7 @@ class Page:
         """Number of rows before the page."""
         return (self.number - 1) * self.size if self.start is None else self.start
 
-    def envelope(self, results: list[dict[str, Any]], count: int, http: Request) -> dict[str, Any]:
+    def envelope(self, results: list[Row], count: int, http: Request) -> PageJson[Row]:
         """The response with one page of results.
 
         Errors: HTTPException 404 for a page after the last one.
@@ -79,7 +80,7 @@ class Page:
         }
 
 
-def fitting(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def fitting(results: Sequence[Row]) -> list[Row]:
     """The first rows that fit LARGEST_ANSWER_BYTES; at least one."""
     sizes = accumulate(map(size_bytes, results))
     return list(results[: max(1, sum(1 for size in sizes if size <= LARGEST_ANSWER_BYTES))])
@@ -120,12 +121,14 @@ def page_of(
     may_end: bool = False,
     usual: int = PAGE_SIZE,
     largest: int = LARGEST_PAGE,
-) -> Page:
+) -> PageRange:
     """The page with this number and size. `offset`: rows before it, in place of the number.
 
     Errors: InvalidInput; 404 beyond LAST_PAGE.
     """
-    page = Page(1 if number is None else number, usual if size is None else size, offset, may_end)
+    page = PageRange(
+        1 if number is None else number, usual if size is None else size, offset, may_end
+    )
     if page.number < 1 or not 1 <= page.size <= largest:
         raise InvalidInput(f"page starts at 1, page_size is 1 to {largest}.")
     if offset is not None and (offset < 0 or number is not None):
@@ -157,8 +160,8 @@ def _page_query(
 Numbered = Annotated[PageQuery, Depends(_page_query)]
 
 
-def _page(query: Numbered) -> Page:
+def _page(query: Numbered) -> PageRange:
     return page_of(query.page, query.page_size, offset=query.offset, may_end=True)
 
 
-Paged = Annotated[Page, Depends(_page)]
+Paged = Annotated[PageRange, Depends(_page)]

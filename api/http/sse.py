@@ -10,9 +10,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
+from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
 from api.events import views as event_views
+from api.events.views import EventJson, ProgressJson
 from api.events.watch import EventWatch
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.store import Events
@@ -21,7 +23,13 @@ from pipeline.events.store import Events
 HEARTBEAT_S = 15.0
 HEARTBEAT = b": still there\n\n"
 UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_JSON: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class EventStream(StreamingResponse):
+    """A stream of Server-Sent Events."""
+
+    media_type = "text/event-stream"
 
 
 async def live(
@@ -47,6 +55,6 @@ async def live(
     yield frame("end", event_views.event(await events.get(project_id, event_id)))
 
 
-def frame(name: str, data: dict[str, Any]) -> bytes:
+def frame(name: str, data: EventJson | ProgressJson) -> bytes:
     """One event of the stream. JSON has no line breaks, so its data is one line."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), _JSON.dump_json(data))

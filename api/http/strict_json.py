@@ -15,10 +15,10 @@ from typing import Any
 
 import orjson
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from api.http import unknown_fields
+from api.http.typed_route import TypedRoute
 from pipeline.domain.errors import InvalidInput
 
 # A batch of 1,000 memories with ten keys of metadata each has 15,000.
@@ -45,7 +45,7 @@ class StrictRequest(Request):
             raise HTTPException(400, str(error)) from None
 
 
-class StrictJson(APIRoute):
+class StrictJson(TypedRoute):
     """Route class that parses bodies strictly, and names ignored keys in a response header."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

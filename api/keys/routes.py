@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
 
 from api.audit import recording as audit
 from api.auth.tenant import Admin, as_uuid
 from api.dependencies import Given
+from api.http.json_types import DoneJson, ResultsJson
 from api.http.strict_json import StrictJson
 from api.tenants import views as tenant_views
 from api.tenants.schemas import KeyRequest
+from api.tenants.views import KeyJson, NewKeyJson
 from pipeline.domain.tenants import Access
 
 router = APIRouter(tags=["tenants"], route_class=StrictJson)
@@ -20,7 +20,7 @@ router = APIRouter(tags=["tenants"], route_class=StrictJson)
 @router.get("/v1/keys/")
 async def list_keys(
     api: Given, admin: Admin, project_id: str | None = None
-) -> dict[str, list[dict[str, Any]]]:
+) -> ResultsJson[KeyJson]:
     """The keys of the key's project, or of another one of its organization, newest first. Only
     prefixes are shown.
     """
@@ -30,7 +30,7 @@ async def list_keys(
 
 
 @router.post("/v1/keys/")
-async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, Any]:
+async def make_key(request: KeyRequest, api: Given, admin: Admin) -> NewKeyJson:
     """Create a key. `key` is shown only in this response: only its hash is stored."""
     made, secret = await api.stores.ledger.keys.make(
         admin.project.id,
@@ -41,13 +41,11 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, A
         expires_at=request.expires_at,
     )
     audit.about(made.id)
-    return tenant_views.key(made) | {"key": secret.key}
+    return {**tenant_views.key(made), "key": secret.key}
 
 
 @router.delete("/v1/keys/{key_id}/")
-async def revoke_key(
-    key_id: str, api: Given, admin: Admin, descendants: bool = False
-) -> dict[str, str]:
+async def revoke_key(key_id: str, api: Given, admin: Admin, descendants: bool = False) -> DoneJson:
     """Revoke a key. Other API processes may accept it for five more seconds.
 
     Keys that were created with a member's key, or with one that expires, are revoked too; those

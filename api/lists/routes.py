@@ -5,34 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from api.auth.tenant import Caller
-from api.auth.users import OfUser, UserReading, require_key
+from api.auth.users import OfUser, UserReading
 from api.dependencies import Api, Given
-from api.events import views as event_views
+from api.http.json_types import PageJson
 from api.http.large_answers import answer
 from api.http.paging import (
     LARGEST_ANSWER_BYTES,
     LARGEST_PAGE,
     Numbered,
-    Page,
     Paged,
     PageQuery,
+    PageRange,
     fitting,
     page_of,
 )
 from api.http.query_string import deep_metadata, literal
 from api.http.strict_json import StrictJson
-from api.lists.schemas import ListRequest, ReadRequest
+from api.lists.after_event import caught_up
+from api.lists.schemas import ListRequest
+from api.lists.views import ListPageJson
 from api.memories import views as memory_views
+from api.memories.views import MemoryJson, MemoryOfOwnerJson, MemoryRowJson
 from api.search.views import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.events import FINAL
 from pipeline.domain.filters import Filter
 from pipeline.domain.memories import Memory
 from pipeline.tenants.owners import KINDS
@@ -52,7 +53,7 @@ async def list_memories(
     user: OfUser,
     http: Request,
     numbered: Numbered,
-) -> dict[str, Any]:
+) -> ListPageJson:
     """A page of memories that match the filters, newest first.
 
     With `after_event` the response waits for the end of that event, at most `wait` seconds, and
@@ -64,8 +65,8 @@ async def list_memories(
     async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
         memories, count = await _memories(request, tree, page, api, project)
 
-        def build() -> dict[str, Any]:
-            return page.envelope(_rows(request, memories), count, http) | token
+        def build() -> ListPageJson:
+            return {**page.envelope(_rows(request, memories), count, http), **token}
 
         return await answer(build, **_size(memories))
 
@@ -78,7 +79,7 @@ async def list_version_2(
     user: OfUser,
     http: Request,
     numbered: Numbered,
-) -> Any:
+) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """Same as version 3, but a bare list unless page and page_size are both given."""
     page = _page(request, numbered)
     paged = (numbered.page or request.page) and (numbered.page_size or request.page_size)
@@ -121,7 +122,7 @@ async def list_version_1(
     include_merged: bool = False,
     latest_only: bool = False,
     limit: int | None = None,
-) -> Any:
+) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """The memories of a user, agent, app or run, newest first: a bare list, or a page if page and
     page_size are both given. `metadata[key]=value` filters by one key of the metadata.
     """
@@ -156,26 +157,26 @@ async def list_version_1(
 
 async def _listed(
     request: ListRequest,
-    page: Page,
+    page: PageRange,
     api: Api,
     project: Project,
     user: str | None,
     http: Request,
     *,
     paged: bool,
-) -> Any:
+) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """A page in its envelope, or a bare list."""
     async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
         memories, count = await _memories(request, request.tree(user), page, api, project)
 
-        def build() -> Any:
+        def build() -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
             rows = _rows(request, memories)
             return page.envelope(rows, count, http) if paged else _bare(rows)
 
         return await answer(build, **_size(memories))
 
 
-def _bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _bare(rows: list[MemoryRowJson]) -> list[MemoryRowJson]:
     """A list without an envelope. Errors: InvalidInput if it is too large, as it has no `next`."""
     if len(fitting(rows)) < len(rows):
         raise InvalidInput(
@@ -187,7 +188,7 @@ def _bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 async def list_of(
     entity_type: str, entity_id: str, api: Given, project: Caller, http: Request, page: Paged
-) -> dict[str, Any]:
+) -> PageJson[MemoryOfOwnerJson]:
     """The memories of one user, agent, app or run."""
     if entity_type not in KINDS:
         raise InvalidInput("Invalid entity type")
@@ -196,11 +197,8 @@ async def list_of(
         memories, count = await _memories(request, request.tree(), page, api, project)
         inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])
 
-        def build() -> dict[str, Any]:
-            rows = _rows(request, memories)
-            for row in rows:
-                source = inputs.get(UUID(row["id"]))
-                row |= {"input": [source] if source else [], "is_updated": row["version"] > 1}
+        def build() -> PageJson[MemoryOfOwnerJson]:
+            rows = [memory_views.of_owner(row, inputs.get(row.id)) for row in memories]
             return page.envelope(rows, count, http)
 
         return await answer(build, **_size(memories))
@@ -213,12 +211,12 @@ def _size(memories: Sequence[Memory]) -> dict[str, int]:
     return {"rows": len(memories) + keys // KEYS_OF_A_ROW, "characters": characters}
 
 
-def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[dict[str, Any]]:
+def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[MemoryJson]:
     return [memory_views.only(memory_views.memory(row), request.fields) for row in memories]
 
 
 async def _memories(
-    request: ListRequest, tree: Filter, page: Page, api: Api, project: Project
+    request: ListRequest, tree: Filter, page: PageRange, api: Api, project: Project
 ) -> tuple[Sequence[Memory], int]:
     """A page of memories, current or at the time of the request, and the number of all."""
     snapshot, ledger = request.snapshot(), api.stores.ledger
@@ -236,7 +234,7 @@ async def _memories(
     )
 
 
-def _page(request: ListRequest, numbered: PageQuery) -> Page:
+def _page(request: ListRequest, numbered: PageQuery) -> PageRange:
     """The page of the query string or of the body: clients use both."""
     number, size = numbered.page, numbered.page_size
     if number is None and numbered.offset is None:
@@ -259,18 +257,3 @@ def _all_of(filters: Any, http: Request) -> Any:
 def _words(given: list[str] | None) -> list[str] | None:
     """Words of a parameter that is repeated or has commas."""
     return [word.strip() for text in given for word in text.split(",")] if given else None
-
-
-async def caught_up(
-    request: ReadRequest, api: Api, project: Project, user: str | None
-) -> dict[str, Any]:
-    """Wait for the event of `after_event`. Returns its status, and if it has ended."""
-    if request.after_event is None:
-        return {}
-    require_key(user, "after_event")
-    ledger = api.stores.ledger.events
-    status = await ledger.status(project.id, request.after_event)
-    if status not in FINAL and request.wait:
-        await api.watch.ended(request.after_event, timeout_s=request.wait)
-        status = await ledger.status(project.id, request.after_event)
-    return {"after_event_status": event_views.shown(status), "after_event_ended": status in FINAL}

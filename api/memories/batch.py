@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
+from api.http.json_types import DoneJson
 from api.http.strict_json import StrictJson
 from api.memories.schemas import BatchDeleteRequest, BatchUpdateRequest
 from pipeline.memories import service as memories
@@ -17,7 +18,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 @router.put("/v1/batch/")
 async def update(
     request: BatchUpdateRequest, api: Given, project: Caller, grant: Granted
-) -> dict[str, str]:
+) -> DoneJson:
     """Change several memories in one transaction."""
     stores = api.stores
     edits = [MemoryEdit(edit.memory_id, edit.values()) for edit in request.memories]
@@ -36,7 +37,7 @@ async def update(
 @router.delete("/v1/batch/")
 async def delete(
     request: BatchDeleteRequest, api: Given, project: Caller, grant: Granted
-) -> dict[str, str]:
+) -> DoneJson:
     """Delete several memories in one transaction."""
     ids, stores = request.ids(), api.stores
     if ids:

@@ -18,6 +18,7 @@ from api.auth.users import (
 )
 from api.dependencies import Given
 from api.http.ids import uuid
+from api.http.json_types import PageJson, StartedJson
 from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
@@ -25,6 +26,7 @@ from api.http.strict_json import StrictJson, read
 from api.lists.routes import list_of
 from api.memories import views as memory_views
 from api.memories.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
+from api.memories.views import DeletedJson, FeedbackJson, HistoryJson, MemoryJson, WouldDeleteJson
 from api.versions.snapshots import SnapshotQuery
 from pipeline.domain.errors import Forbidden, InvalidInput, NotFound
 from pipeline.domain.events import EventType
@@ -40,13 +42,13 @@ IN_PROGRESS = "Delete in progress. This may take some time."
 
 
 @router.get("/v1/memories/events/")
-async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[str, Any]:
+async def feed(api: Given, project: Caller, http: Request, page: Paged) -> PageJson[HistoryJson]:
     """All changes of the project's memories, newest first."""
     entries, count = await api.stores.ledger.histories.feed(
         project.id, limit=page.limit, offset=page.offset
     )
 
-    def build() -> dict[str, Any]:
+    def build() -> PageJson[HistoryJson]:
         return page.envelope([memory_views.history(entry) for entry in entries], count, http)
 
     return await answer(build, rows=len(entries), characters=0)
@@ -55,7 +57,7 @@ async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[
 @router.get("/v1/memories/{memory_id}/")
 async def get(
     memory_id: str, api: Given, project: UserReading, user: OfUser, snapshot: SnapshotQuery
-) -> dict[str, Any]:
+) -> MemoryJson:
     """A memory, also if it has expired. With `as_of`, as it was stored at that time, also if it was
     deleted since; with `valid_at`, the statement that held in its place at that time.
     """
@@ -77,7 +79,7 @@ async def update(
     project: UserCorrecting,
     grant: Authenticated,
     user: OfUser = None,
-) -> dict[str, Any]:
+) -> MemoryJson:
     """Change text, metadata, timestamp or expiration date; the old state stays in the history.
 
     No model changes a memory whose text was edited, or that is `pinned`: such a change becomes a
@@ -109,7 +111,7 @@ async def delete(
     grant: Authenticated,
     user: OfUser = None,
     delete_linked: bool = False,
-) -> dict[str, Any]:
+) -> DeletedJson:
     """Delete one memory; its history stays. Events that were accepted before do not learn its text
     again. A memory keeps its id when it is updated, so `delete_linked` has no effect.
     """
@@ -122,14 +124,16 @@ async def delete(
         index=stores.index,
         key_id=grant.key_id,
     )
-    body: dict[str, Any] = {"message": "Memory deleted successfully!"}
-    return body | ({"cascade_count": 0} if delete_linked else {})
+    body: DeletedJson = {"message": "Memory deleted successfully!"}
+    if delete_linked:
+        body["cascade_count"] = 0
+    return body
 
 
 @router.delete("/v1/memories/")
 async def delete_all(
     http: Request, api: Given, project: Caller, *, dry_run: bool = False
-) -> dict[str, Any]:
+) -> StartedJson | WouldDeleteJson:
     """Delete all memories that match every condition of the query string (ids, `*` for any, and
     `filters` or `metadata` as JSON or as Python prints a dict) and of a body `{"filters": …}`.
 
@@ -182,13 +186,13 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
 @router.get("/v1/memories/{memory_id}/history/")
 async def history(
     memory_id: str, api: Given, project: UserReading, user: OfUser
-) -> list[dict[str, Any]]:
+) -> list[HistoryJson]:
     """All states of the memory, oldest first, with the reason of each change."""
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
     if not entries or (user is not None and entries[0].scope.user_id != user):
         raise NotFound(NOT_YOURS)
 
-    def build() -> list[dict[str, Any]]:
+    def build() -> list[HistoryJson]:
         return [memory_views.history(entry) for entry in entries]
 
     characters = sum(len(entry.new_text or "") for entry in entries)
@@ -196,7 +200,7 @@ async def history(
 
 
 @router.post("/v1/feedback/")
-async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> dict[str, Any]:
+async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> FeedbackJson:
     """Rate a memory; null removes an earlier rating."""
     await api.stores.ledger.feedback.give(
         project.id, request.memory_id, request.feedback, request.feedback_reason

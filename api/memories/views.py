@@ -2,28 +2,203 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Annotated, Any, NotRequired, TypeVar, cast
 from uuid import uuid5
 
-from api.events.usage import DAYS
+from typing_extensions import TypedDict
+
+from api.events.views import ReceiptLineJson
+from api.http.json_types import (
+    DoneJson,
+    Id,
+    PageKeysJson,
+    ScopeIdsJson,
+    SelectedFields,
+    StoredTime,
+    scope_ids,
+)
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
-from pipeline.domain.scope import Scope
 from pipeline.memories.delete_by_filter import WouldDelete
 from pipeline.memories.history import Author, AuthorKind, HistoryEntry
 from pipeline.text.word_diff import DiffBudget, word_diff
 from pipeline.versions.changes import (
     MOST_READ_CHARACTERS,
     MOST_SHOWN_CHARACTERS,
+    ChangeKind,
     MemoryChange,
 )
 
+# Days of the week as the Mem0 Platform names them.
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
-def memory(row: Memory) -> dict[str, Any]:
+Fields = TypeVar("Fields", bound=Mapping[str, Any])
+
+
+class TimePartsJson(TypedDict):
+    """The parts of a time (UTC), as the Mem0 Platform names them."""
+
+    year: int
+    month: int
+    day: int
+    hour: int
+    minute: int
+    quarter: int
+    week_of_year: int
+    day_of_year: int
+    day_of_week: str
+    is_weekend: bool
+
+
+class MemoryJson(ScopeIdsJson):
+    """A memory. `timestamp` equals `said_at`, and `session_id` `run_id`: clients read either.
+
+    `said_at`: time of the statement; `valid_from`: since when it holds in the world.
+    """
+
+    id: Id
+    memory: str
+    session_id: str | None
+    metadata: dict[str, Any] | None
+    categories: list[str]
+    structured_attributes: TimePartsJson
+    immutable: bool
+    pinned: bool
+    edited_at: datetime | None
+    expiration_date: date | None
+    attributed_to: str | None
+    event_id: Id | None
+    version: int
+    timestamp: datetime
+    said_at: datetime
+    valid_from: datetime
+    kind: str | None
+    memory_type: str | None
+    subject: str | None
+    attribute: str | None
+    slot: str | None
+    speaker: str | None
+    confidence: float | None
+    created_at: StoredTime
+    updated_at: StoredTime
+    lifecycle_state: str
+    replaced_by: Id | None
+    synthesized: bool
+    conflict_id: Id | None
+    suggestion_id: Id | None
+
+
+# A row of a list: the memory, or the fields of it that the request names.
+MemoryRowJson = Annotated[MemoryJson, SelectedFields("MemoryRowJson")]
+
+
+class MessageJson(TypedDict):
+    """A message of an add."""
+
+    role: str
+    content: str
+    name: NotRequired[str | None]
+
+
+class MemoryOfOwnerJson(MemoryJson):
+    """A memory with the message that it was extracted from."""
+
+    input: list[MessageJson]
+    is_updated: bool
+
+
+class DeletedJson(DoneJson):
+    """A deleted memory. `cascade_count`: with `delete_linked`, the number of linked memories."""
+
+    cascade_count: NotRequired[int]
+
+
+class WouldDeleteJson(TypedDict):
+    """The receipt that a delete by filter would get."""
+
+    dry_run: bool
+    note: str
+    cancelled: int
+    results: list[ReceiptLineJson]
+
+
+class FeedbackJson(TypedDict):
+    """The rating of a memory."""
+
+    id: Id
+    feedback: str | None
+    feedback_reason: str | None
+
+
+class AuthorJson(TypedDict):
+    """The author of a change: its kind, and the ids that it has."""
+
+    type: AuthorKind
+    event_id: NotRequired[Id]
+    suggestion_id: NotRequired[Id]
+    replay_id: NotRequired[Id]
+    key: NotRequired[str | None]
+
+
+class HistoryJson(ScopeIdsJson):
+    """One entry of a memory's history. `new_memory` is empty after a DELETE."""
+
+    id: Id
+    memory_id: Id
+    session_id: str | None
+    input: list[MessageJson]
+    old_memory: str | None
+    new_memory: str
+    event: str
+    reason: str | None
+    event_id: Id | None
+    metadata: dict[str, Any] | None
+    categories: list[str]
+    version: int
+    who: AuthorJson
+    said_at: datetime
+    valid_from: datetime
+    stored_at: datetime
+    created_at: datetime
+    updated_at: datetime
+
+
+class ExcerptJson(MemoryJson):
+    """A memory; `truncated`: with the start of its text."""
+
+    truncated: NotRequired[bool]
+
+
+class ChangeBetweenJson(TypedDict):
+    """A memory at two times. `diff`: the changed text; None for one that is added, gone or long."""
+
+    id: Id
+    change: ChangeKind
+    before: ExcerptJson | None
+    after: ExcerptJson | None
+    diff: str | None
+
+
+class ChangeCountsJson(TypedDict):
+    """Numbers of all changes between two times."""
+
+    added: int
+    changed: int
+    gone: int
+
+
+class ChangePageJson(PageKeysJson):
+    """A page of changes between two times, and the numbers of all."""
+
+    results: list[ChangeBetweenJson]
+    counts: ChangeCountsJson
+    incomplete: bool
+
+
+def memory(row: Memory) -> MemoryJson:
     """A memory with all its fields."""
-    # run_id and session_id are the same: the clients disagree on the name.
     return {
         "id": str(row.id),
         "memory": row.text,
@@ -59,6 +234,11 @@ def memory(row: Memory) -> dict[str, Any]:
     }
 
 
+def of_owner(row: Memory, source: Mapping[str, str] | None) -> MemoryOfOwnerJson:
+    """A memory with the message that it was extracted from."""
+    return {**memory(row), "input": messages(source), "is_updated": row.version > 1}
+
+
 def lifecycle(row: Memory) -> str:
     """State of a memory as the Mem0 Platform names it: active, superseded or merged."""
     if row.state == "ACTIVE" and row.superseded_by is not None:
@@ -66,7 +246,7 @@ def lifecycle(row: Memory) -> str:
     return row.state.lower()
 
 
-def would_delete(row: WouldDelete) -> dict[str, Any]:
+def would_delete(row: WouldDelete) -> WouldDeleteJson:
     """The receipt that a delete by filter would get."""
     return {
         "dry_run": True,
@@ -87,7 +267,7 @@ def would_delete(row: WouldDelete) -> dict[str, Any]:
     }
 
 
-def attributes(at: datetime) -> dict[str, Any]:
+def attributes(at: datetime) -> TimePartsJson:
     """The parts of a memory's time (UTC), as the Mem0 Platform names them."""
     at = at.astimezone(UTC)
     _, week, weekday = at.isocalendar()
@@ -105,26 +285,26 @@ def attributes(at: datetime) -> dict[str, Any]:
     }
 
 
-def only(row: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
+def only(row: Fields, fields: list[str] | None) -> Fields:
     """The given fields, and always the id; `metadata.x` selects one key of the metadata."""
     if not fields:
         return row
-    shown = {key: row[key] for key in row if key in ("id", *fields)}
+    shown = {key: value for key, value in row.items() if key in ("id", *fields)}
     inside = [name.removeprefix("metadata.") for name in fields if name.startswith("metadata.")]
     if inside and "metadata" not in shown:
         metadata = row["metadata"] or {}
         shown["metadata"] = {key: metadata[key] for key in inside if key in metadata} or None
-    return shown
+    return cast("Fields", shown)
 
 
-def history(entry: HistoryEntry) -> dict[str, Any]:
+def history(entry: HistoryEntry) -> HistoryJson:
     """One entry of a memory's history."""
     return {
         "id": str(uuid5(entry.memory_id, str(entry.version))),
         "memory_id": str(entry.memory_id),
         **scope_ids(entry.scope),
         "session_id": entry.scope.run_id,
-        "input": [entry.message] if entry.message else [],
+        "input": messages(entry.message),
         "old_memory": entry.old_text,
         "new_memory": entry.new_text or "",  # documented as a string, after a DELETE too
         "event": entry.event,
@@ -142,19 +322,26 @@ def history(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def author(row: Author) -> dict[str, Any]:
-    """Author of a change: its kind, and the ids that it has."""
-    ids = {
-        "event_id": row.event_id,
-        "suggestion_id": row.suggestion_id,
-        "replay_id": row.replay_id,
-    }
-    who: dict[str, Any] = {"type": row.kind}
-    who |= {name: str(known) for name, known in ids.items() if known}
-    return who | ({"key": row.key} if row.kind in (AuthorKind.API, AuthorKind.UNDO) else {})
+def author(row: Author) -> AuthorJson:
+    """The author of a change."""
+    who: AuthorJson = {"type": row.kind}
+    if row.event_id:
+        who["event_id"] = str(row.event_id)
+    if row.suggestion_id:
+        who["suggestion_id"] = str(row.suggestion_id)
+    if row.replay_id:
+        who["replay_id"] = str(row.replay_id)
+    if row.kind in (AuthorKind.API, AuthorKind.UNDO):
+        who["key"] = row.key
+    return who
 
 
-def changes(rows: Sequence[MemoryChange]) -> list[dict[str, Any]]:
+def messages(stored: Mapping[str, str] | None) -> list[MessageJson]:
+    """The message that a memory was extracted from, as a list; empty without one."""
+    return [cast("MessageJson", stored)] if stored else []
+
+
+def changes(rows: Sequence[MemoryChange]) -> list[ChangeBetweenJson]:
     """Differences of memories between two times.
 
     `diff`: None for a memory that was added or is gone, for a text that was not read whole, and if
@@ -164,7 +351,16 @@ def changes(rows: Sequence[MemoryChange]) -> list[dict[str, Any]]:
     return [_change(row, budget) for row in rows]
 
 
-def _change(row: MemoryChange, budget: DiffBudget) -> dict[str, Any]:
+def change_counts(counts: Mapping[ChangeKind, int]) -> ChangeCountsJson:
+    """Numbers of all changes between two times."""
+    return {
+        "added": counts[ChangeKind.ADDED],
+        "changed": counts[ChangeKind.CHANGED],
+        "gone": counts[ChangeKind.GONE],
+    }
+
+
+def _change(row: MemoryChange, budget: DiffBudget) -> ChangeBetweenJson:
     before, after = row.before, row.after
     whole = before and after and max(len(before.text), len(after.text)) <= MOST_READ_CHARACTERS
     return {
@@ -176,17 +372,10 @@ def _change(row: MemoryChange, budget: DiffBudget) -> dict[str, Any]:
     }
 
 
-def _excerpt(row: Memory) -> dict[str, Any]:
+def _excerpt(row: Memory) -> ExcerptJson:
     """The memory with the start of its text; `truncated` says that it is cut."""
-    shown = memory(row) | {"memory": row.text[:MOST_SHOWN_CHARACTERS]}
-    return shown | ({"truncated": True} if len(row.text) > MOST_SHOWN_CHARACTERS else {})
-
-
-def scope_ids(scope: Scope) -> dict[str, str | None]:
-    """The four ids of a scope."""
-    return {
-        "user_id": scope.user_id,
-        "agent_id": scope.agent_id,
-        "app_id": scope.app_id,
-        "run_id": scope.run_id,
-    }
+    shown = cast("ExcerptJson", memory(row))
+    if len(row.text) > MOST_SHOWN_CHARACTERS:
+        shown["memory"] = row.text[:MOST_SHOWN_CHARACTERS]
+        shown["truncated"] = True
+    return shown

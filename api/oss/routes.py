@@ -14,16 +14,19 @@ from fastapi import APIRouter, Header, Query
 from starlette.exceptions import HTTPException
 
 from api.adds import routes as adds
+from api.adds import views as add_views
+from api.adds.views import StoredJson
 from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
 from api.entities import routes as entities
-from api.events import views as event_views
 from api.http.ids import uuid
+from api.http.json_types import DoneJson, ResultsJson, StartedJson
 from api.http.strict_json import StrictJson
 from api.memories import routes as memories
 from api.memories.schemas import UpdateRequest
 from api.oss import views
 from api.oss.schemas import OssAdd, OssSearch
+from api.oss.views import OssAddedJson, OssEntityJson, OssHistoryJson, OssHitJson, OssMemoryJson
 from api.search.routes import ranked
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType, Status
@@ -56,7 +59,7 @@ OwnerId = Annotated[str | None, Query(max_length=512)]
 @router.post("/memories/")
 async def add(
     request: OssAdd, api: Given, project: Adding, idempotency_key: adds.IdempotencyKey = None
-) -> dict[str, Any]:
+) -> OssAddedJson:
     """Add messages and wait for the results.
 
     If the event needs longer than 25 s, `results` is empty, `status` is PENDING, and `event_id`
@@ -66,16 +69,16 @@ async def add(
     if answer["status"] == Status.PENDING and request.infer:
         answer = await _end(UUID(answer["event_id"]), api, project)
     if answer["status"] == Status.FAILED:
-        raise HTTPException(502, f"{answer['message']} (event {answer['event_id']})")
+        raise HTTPException(502, f"{answer.get('message')} (event {answer['event_id']})")
     return views.added(answer)
 
 
-async def _end(event_id: UUID, api: Api, project: Project) -> dict[str, Any]:
+async def _end(event_id: UUID, api: Api, project: Project) -> StoredJson:
     """The result of the event, or its id and PENDING if it has not ended in time."""
     if not await api.watch.ended(event_id, timeout_s=min(WAIT_S, api.settings.sync_wait_s)):
         return {"event_id": str(event_id), "status": Status.PENDING, "results": []}
     end = await api.stores.ledger.events.end(project.id, event_id)
-    return event_views.stored(event_id, end)
+    return add_views.stored(event_id, end)
 
 
 @router.get("/memories/")
@@ -88,7 +91,7 @@ async def list_memories(
     run_id: OwnerId = None,
     top_k: Annotated[int, Query(ge=1, le=LARGEST_LIST)] = USUAL_LIST,
     show_expired: bool = False,
-) -> dict[str, Any]:
+) -> ResultsJson[OssMemoryJson]:
     """The newest memories with all of these ids; without an id, those of the project (admin)."""
     ids = _ids(user_id, agent_id, run_id)
     if not ids:
@@ -100,7 +103,7 @@ async def list_memories(
 
 
 @router.post("/search/")
-async def search(request: OssSearch, api: Given, project: Reader) -> dict[str, Any]:
+async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson[OssHitJson]:
     """Memories that answer the query, best first; with `explain` the parts of each score."""
     async with api.turnstile.one_large(project.id, request.top_k):
         ranking = await ranked(request, api, project)
@@ -109,7 +112,7 @@ async def search(request: OssSearch, api: Given, project: Reader) -> dict[str, A
 
 
 @router.get("/memories/{memory_id}/")
-async def get(memory_id: str, api: Given, project: Caller) -> dict[str, Any] | None:
+async def get(memory_id: str, api: Given, project: Caller) -> OssMemoryJson | None:
     """A memory; null if there is none with this id, as the open-source server answers."""
     try:
         row = await api.stores.ledger.memories.get(project.id, uuid("memory_id", memory_id))
@@ -121,21 +124,21 @@ async def get(memory_id: str, api: Given, project: Caller) -> dict[str, Any] | N
 @router.put("/memories/{memory_id}/")
 async def update(
     memory_id: str, request: UpdateRequest, api: Given, project: Caller, grant: Granted
-) -> dict[str, Any]:
+) -> DoneJson:
     """Change text, metadata or expiration date."""
     await memories.update(memory_id, request, api, project, grant)
     return {"message": "Memory updated successfully!"}
 
 
 @router.delete("/memories/{memory_id}/")
-async def delete(memory_id: str, api: Given, project: Caller, grant: Granted) -> dict[str, Any]:
+async def delete(memory_id: str, api: Given, project: Caller, grant: Granted) -> DoneJson:
     """Delete one memory; its history stays."""
     await memories.delete(memory_id, api, project, grant)
     return {"message": "Memory deleted successfully"}
 
 
 @router.get("/memories/{memory_id}/history/")
-async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str, Any]]:
+async def history(memory_id: str, api: Given, project: Caller) -> list[OssHistoryJson]:
     """All states of a memory, oldest first; empty for an unknown id."""
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
     return [views.history(entry) for entry in entries]
@@ -148,7 +151,7 @@ async def delete_all(
     user_id: OwnerId = None,
     agent_id: OwnerId = None,
     run_id: OwnerId = None,
-) -> dict[str, Any]:
+) -> StartedJson:
     """Delete all memories with all of these ids. The event can be undone."""
     ids = _ids(user_id, agent_id, run_id)
     if not ids:
@@ -158,7 +161,7 @@ async def delete_all(
 
 
 @router.get("/entities/")
-async def list_entities(api: Given, project: Caller) -> list[dict[str, Any]]:
+async def list_entities(api: Given, project: Caller) -> list[OssEntityJson]:
     """All users, agents and runs that have memories, newest first."""
     owners = await api.stores.ledger.owners.page(project.id, limit=MOST_ENTITIES)
     return [views.entity(row) for row in owners if row.kind in KINDS and row.memories]
@@ -167,7 +170,7 @@ async def list_entities(api: Given, project: Caller) -> list[dict[str, Any]]:
 @router.delete("/entities/{entity_type}/{entity_id:path}/")
 async def delete_entity(
     entity_type: str, entity_id: str, api: Given, project: Caller
-) -> dict[str, Any]:
+) -> StartedJson:
     """Erase everything with this id, as `DELETE /v2/entities/` does. This cannot be undone."""
     answer = await entities.delete(entity_type, entity_id, api, project)
     await _end(UUID(answer["event_id"]), api, project)
@@ -177,7 +180,7 @@ async def delete_entity(
 @router.post("/reset/")
 async def reset(
     api: Given, admin: Admin, x_memlane_confirm: Annotated[str | None, Header()] = None
-) -> dict[str, Any]:
+) -> StartedJson:
     """Delete all memories of the project. Requires an admin key and a confirmation in a header.
 
     The event can be undone.

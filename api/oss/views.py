@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import date, datetime
+from typing import Annotated, Any, NotRequired, cast
 from uuid import uuid5
 
-from api.memories.views import scope_ids
-from api.search.views import scored
+from typing_extensions import TypedDict
+
+from api.http.json_types import EventStatus, Id, ResultsJson, StoredTime, words
+from api.search.views import ScoreBreakdownJson, scored
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.memories.history import HistoryEntry
@@ -19,11 +22,77 @@ from pipeline.tenants.owners import Owner
 STORED = frozenset({Outcome.ADD, Outcome.UPDATE, Outcome.DELETE})
 
 
-def added(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of an add. With the id and status of its event, so that the receipt is at hand.
+class OssResultJson(TypedDict):
+    """A result of an add. `previous_memory`: the text before an UPDATE."""
+
+    id: Id
+    memory: str
+    event: Annotated[str, words("ADD", "UPDATE", "DELETE")]
+    previous_memory: NotRequired[str | None]
+
+
+class OssAddedJson(TypedDict):
+    """The results of an add, with the id and status of its event.
 
     `results` is empty and `status` is PENDING if the event has not ended in time.
     """
+
+    results: list[OssResultJson]
+    event_id: Id
+    status: EventStatus
+
+
+class OssMemoryJson(TypedDict):
+    """A memory with the ids that it has; `hash` is the MD5 of its text."""
+
+    id: Id
+    memory: str
+    hash: str
+    metadata: dict[str, Any] | None
+    created_at: StoredTime
+    updated_at: StoredTime
+    user_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    app_id: NotRequired[str]
+    run_id: NotRequired[str]
+    role: NotRequired[str]
+    expiration_date: NotRequired[date]
+
+
+class OssHitJson(OssMemoryJson):
+    """A search result; with `explain` also the parts of its score."""
+
+    score: float
+    score_details: NotRequired[ScoreBreakdownJson]
+
+
+class OssHistoryJson(TypedDict):
+    """One state of a memory, as a row of the open-source library's history table."""
+
+    id: Id
+    memory_id: Id
+    old_memory: str | None
+    new_memory: str | None
+    event: str
+    created_at: datetime
+    updated_at: datetime
+    is_deleted: bool
+    actor_id: str | None
+    role: str | None
+
+
+class OssEntityJson(TypedDict):
+    """A user, agent or run with its number of memories."""
+
+    id: str
+    type: Annotated[str, words("user", "agent", "run")]
+    total_memories: int
+    created_at: datetime
+    updated_at: datetime
+
+
+def added(answer: Mapping[str, Any]) -> OssAddedJson:
+    """The results of an add, with the id and status of its event."""
     return {
         "results": [_result(line) for line in answer.get("results", ()) if line["event"] in STORED],
         "event_id": answer["event_id"],
@@ -31,43 +100,54 @@ def added(answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _result(line: Mapping[str, Any]) -> dict[str, Any]:
-    result = {"id": line["id"], "memory": line["memory"], "event": line["event"]}
+def _result(line: Mapping[str, Any]) -> OssResultJson:
+    result: OssResultJson = {"id": line["id"], "memory": line["memory"], "event": line["event"]}
     if line["event"] == Outcome.UPDATE:
         result["previous_memory"] = line.get("old_memory")
     return result
 
 
-def memory(row: Memory) -> dict[str, Any]:
+def memory(row: Memory) -> OssMemoryJson:
     """A memory; `hash` is the MD5 of its text, by which clients compare texts."""
-    owners = {name: owner_id for name, owner_id in scope_ids(row.scope).items() if owner_id}
-    return {
+    response: OssMemoryJson = {
         "id": str(row.id),
         "memory": row.text,
         "hash": hashlib.md5(row.text.encode(), usedforsecurity=False).hexdigest(),
         "metadata": row.metadata or None,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        **owners,
-        **({"role": row.attributed_to} if row.attributed_to else {}),
-        **({"expiration_date": row.expiration_date} if row.expiration_date else {}),
     }
+    if row.scope.user_id:
+        response["user_id"] = row.scope.user_id
+    if row.scope.agent_id:
+        response["agent_id"] = row.scope.agent_id
+    if row.scope.app_id:
+        response["app_id"] = row.scope.app_id
+    if row.scope.run_id:
+        response["run_id"] = row.scope.run_id
+    if row.attributed_to:
+        response["role"] = row.attributed_to
+    if row.expiration_date:
+        response["expiration_date"] = row.expiration_date
+    return response
 
 
-def memories(rows: Sequence[Memory]) -> dict[str, Any]:
+def memories(rows: Sequence[Memory]) -> ResultsJson[OssMemoryJson]:
     """A list of memories."""
     return {"results": [memory(row) for row in rows]}
 
 
-def hit(row: Hit, *, explain: bool) -> dict[str, Any]:
+def hit(row: Hit, *, explain: bool) -> OssHitJson:
     """A search result; with `explain` also the parts of its score."""
     score = scored(row.score)
     assert isinstance(row.passage, Memory)  # this dialect searches no turns
-    answer = memory(row.passage) | {"score": score["score"]}
-    return answer | ({"score_details": score["score_breakdown"]} if explain else {})
+    answer = cast("OssHitJson", memory(row.passage) | {"score": score["score"]})
+    if explain:
+        answer["score_details"] = score["score_breakdown"]
+    return answer
 
 
-def history(entry: HistoryEntry) -> dict[str, Any]:
+def history(entry: HistoryEntry) -> OssHistoryJson:
     """One state of a memory, as a row of the open-source library's history table."""
     return {
         "id": str(uuid5(entry.memory_id, str(entry.version))),
@@ -83,7 +163,7 @@ def history(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
-def entity(row: Owner) -> dict[str, Any]:
+def entity(row: Owner) -> OssEntityJson:
     """A user, agent or run with its number of memories."""
     return {
         "id": row.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 
@@ -12,6 +12,7 @@ from api.http.body import LONGEST_ID
 from api.http.strict_json import StrictJson
 from api.private_runs import views as private_run_views
 from api.private_runs.schemas import PrivateRunRequest
+from api.private_runs.views import PrivateRunJson
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ANY
 
@@ -23,7 +24,7 @@ RunId = Annotated[str, Path(min_length=1, max_length=LONGEST_ID)]
 @router.put("/{run_id:path}/")
 async def declare(
     run_id: RunId, request: PrivateRunRequest, api: Given, project: Caller
-) -> dict[str, Any]:
+) -> PrivateRunJson:
     """Make a new run temporary or incognito.
 
     `temporary`: its memories are found only by reads that name the run. At `expires_at`, or with
@@ -45,7 +46,7 @@ async def declare(
 
 
 @router.get("/{run_id:path}/")
-async def get(run_id: RunId, api: Given, project: Caller) -> dict[str, Any]:
+async def get(run_id: RunId, api: Given, project: Caller) -> PrivateRunJson:
     """A private run. 404 for an ordinary one, and after its end."""
     run = await api.stores.ledger.private_runs.get(project.id, run_id)
     return private_run_views.private_run(run)

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
-from pipeline.tenants.private_runs import PrivateRun
+from typing_extensions import TypedDict
+
+from api.http.json_types import Id
+from pipeline.tenants.private_runs import Privacy, PrivateRun
 
 
-def private_run(row: PrivateRun) -> dict[str, Any]:
+class PrivateRunJson(TypedDict):
+    """A private run. `erasure_event_id`: the receipt of its erasure."""
+
+    run_id: str
+    privacy: Privacy
+    expires_at: datetime | None
+    erasure_event_id: Id
+    created_at: datetime
+
+
+def private_run(row: PrivateRun) -> PrivateRunJson:
     """A private run."""
     return {
         "run_id": row.run_id,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
 
 from api.adds.routes import IdempotencyKey
@@ -13,6 +11,12 @@ from api.http.ids import uuid
 from api.http.strict_json import StrictJson
 from api.profiles import views as profile_views
 from api.profiles.schemas import ProfileJobRequest, ProfileSettingsRequest
+from api.profiles.views import (
+    ProfileJobStartedJson,
+    ProfileJobStateJson,
+    ProfileJson,
+    ProfileSettingsJson,
+)
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import moment
 from pipeline.domain.scope import Scope
@@ -22,9 +26,7 @@ router = APIRouter(tags=["profiles"], route_class=StrictJson)
 
 
 @router.get("/v2/entities/user/{entity_id:path}/profile/")
-async def get(
-    entity_id: str, api: Given, project: Caller, as_of: str | None = None
-) -> dict[str, Any]:
+async def get(entity_id: str, api: Given, project: Caller, as_of: str | None = None) -> ProfileJson:
     """A user's profile, with the memories behind each field. Its `status` says if it has content.
 
     `as_of`: the values as they were stored at this time.
@@ -43,7 +45,7 @@ async def start(
     api: Given,
     project: Caller,
     idempotency_key: IdempotencyKey = None,
-) -> dict[str, Any]:
+) -> ProfileJobStartedJson:
     """Generate the profile of one user (`trigger`), or those of a few users (`sample`).
 
     Each generation is an event with a receipt. With an `Idempotency-Key` the request can be
@@ -67,14 +69,14 @@ async def start(
 
 
 @router.get("/v2/profiles/jobs/{job_id}/")
-async def get_job(job_id: str, api: Given, project: Caller) -> dict[str, Any]:
+async def get_job(job_id: str, api: Given, project: Caller) -> ProfileJobStateJson:
     """A job: the numbers of its generations, and their events."""
     job = await api.stores.ledger.profiles.job(project.id, uuid("job_id", job_id))
     return profile_views.job(job)
 
 
 @router.get("/v2/profiles/settings/")
-async def get_settings(api: Given, admin: Admin) -> dict[str, Any]:
+async def get_settings(api: Given, admin: Admin) -> ProfileSettingsJson:
     """The settings of the project's profiles."""
     return profile_views.settings(await api.stores.ledger.profiles.settings(admin.project.id))
 
@@ -82,7 +84,7 @@ async def get_settings(api: Given, admin: Admin) -> dict[str, Any]:
 @router.post("/v2/profiles/settings/")
 async def change_settings(
     request: ProfileSettingsRequest, api: Given, admin: Admin
-) -> dict[str, Any]:
+) -> ProfileSettingsJson:
     """Change some settings: `enabled`, and in `entities.user` the schema and instructions.
 
     Profiles that exist are generated again with the next change of a memory, or on request.

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
-from api.examples import answers
 from api.http.ids import uuid
+from api.http.json_types import DoneJson, PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
+from api.http.typed_route import example
 from api.replays import schemas as replay_schemas
 from api.replays import views as replay_views
+from api.replays.views import DifferenceJson, ReplayJson, SwitchedJson
 from pipeline.replays import service as use_cases
 
 router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJson)
 
 
-@router.post("/", responses=answers("replay"))
-async def begin(
-    request: replay_schemas.BeginRequest, api: Given, project: Caller
-) -> dict[str, Any]:
+@router.post("/", responses=example(__package__))
+async def begin(request: replay_schemas.BeginRequest, api: Given, project: Caller) -> ReplayJson:
     """Process all events of exactly these ids again in a shadow: with other instructions, another
     model or embedder, or the recorded answers.
 
@@ -41,15 +39,15 @@ async def list_replays(
     project: Caller,
     http: Request,
     page: Paged,
-) -> dict[str, Any]:
+) -> PageJson[ReplayJson]:
     """The project's replays, newest first."""
     shadows = api.stores.ledger.shadows
     rows, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
     return page.envelope([replay_views.replay(row) for row in rows], count, http)
 
 
-@router.get("/{replay_id}/", responses=answers("replay"))
-async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
+@router.get("/{replay_id}/", responses=example(__package__))
+async def get(replay_id: str, api: Given, project: Caller) -> ReplayJson:
     """The progress of a replay: RUNNING, READY, or SWITCHED.
 
     `behind`: number of events added since it started; a switch replays them first.
@@ -58,8 +56,8 @@ async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
     return replay_views.replay(await api.stores.ledger.shadows.get(project.id, identity))
 
 
-@router.get("/{replay_id}/diff/", responses=answers("replay_diff"))
-async def diff(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
+@router.get("/{replay_id}/diff/", responses=example(__package__, "diff_example.json"))
+async def diff(replay_id: str, api: Given, project: Caller) -> DifferenceJson:
     """The changes that a switch would make: memories that are removed, added, or reworded for the
     same message; relations; and edits by people that would be lost. 409 while the replay is
     RUNNING.
@@ -71,7 +69,7 @@ async def diff(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
 @router.post("/{replay_id}/switch/")
 async def switch(
     replay_id: str, api: Given, project: Caller, request: replay_schemas.SwitchRequest | None = None
-) -> dict[str, Any]:
+) -> SwitchedJson:
     """Replace the memories of these ids by those of the replay, in one step. The replaced ones are
     superseded, and stay in the history.
 
@@ -94,7 +92,7 @@ async def switch(
 
 
 @router.delete("/{replay_id}/")
-async def discard(replay_id: str, api: Given, project: Caller) -> dict[str, str]:
+async def discard(replay_id: str, api: Given, project: Caller) -> DoneJson:
     """Delete a replay and its memories; nothing else changes. 409 after a switch."""
     stores, identity = api.stores, uuid("replay_id", replay_id)
     await use_cases.discard(project.id, identity, ledger=stores.ledger, index=stores.index)

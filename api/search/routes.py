@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fastapi import APIRouter
 
 from api.auth.users import OfUser, UserReading, require_key
 from api.dependencies import Api, Given
-from api.examples import answers
 from api.http.large_answers import answer
 from api.http.strict_json import StrictJson
-from api.lists.routes import caught_up
+from api.http.typed_route import example
+from api.lists.after_event import caught_up
 from api.search import views as search_views
 from api.search.read_sample import may_be_sampled
 from api.search.schemas import OlderSearchRequest, SearchRequest
+from api.search.views import HitJson, SearchAnswerJson
 from pipeline import telemetry, tracing
 from pipeline.domain.memories import Memory
 from pipeline.memories.reads import SampledRead
@@ -29,10 +30,10 @@ T = TypeVar("T")
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 
-@router.post("/v3/memories/search/", responses=answers("search"))
+@router.post("/v3/memories/search/", responses=example(__package__))
 async def search_memories(
     request: SearchRequest, api: Given, project: UserReading, user: OfUser = None
-) -> dict[str, Any]:
+) -> SearchAnswerJson:
     """Memories that answer the query, best first, and the relations around them. `include` adds
     verbatim turns, `max_tokens` a `context` that is ready for a prompt.
 
@@ -49,21 +50,21 @@ async def search_memories(
 @router.post("/v2/memories/search/")
 async def search_older(
     request: OlderSearchRequest, api: Given, project: UserReading, user: OfUser
-) -> Any:
+) -> SearchAnswerJson | list[HitJson]:
     """A search of older clients: a bare list, or an object for `output_format` v1.1."""
-    shape = whole if request.output_format == "v1.1" else results
-    return await _search(request, api, project, user, shape)
+    if request.output_format == "v1.1":
+        return await _search(request, api, project, user, whole)
+    return await _search(request, api, project, user, results)
 
 
-def whole(response: dict[str, Any]) -> dict[str, Any]:
+def whole(response: SearchAnswerJson) -> SearchAnswerJson:
     """The whole response."""
     return response
 
 
-def results(response: dict[str, Any]) -> list[dict[str, Any]]:
+def results(response: SearchAnswerJson) -> list[HitJson]:
     """The results of a response alone."""
-    rows: list[dict[str, Any]] = response["results"]
-    return rows
+    return response["results"]
 
 
 async def _search(
@@ -71,7 +72,7 @@ async def _search(
     api: Api,
     project: Project,
     user: str | None,
-    shape: Callable[[dict[str, Any]], T],
+    shape: Callable[[SearchAnswerJson], T],
 ) -> T:
     """The response to a search, after the event of `after_event`."""
     token = await caught_up(request, api, project, user)
@@ -84,7 +85,7 @@ async def _search(
             response = search_views.search(
                 ranking, max_tokens=request.max_tokens, fields=request.fields
             )
-            return shape(response | token)
+            return shape({**response, **token})
 
         return await answer(build, rows=rows, characters=characters)
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Literal, NotRequired, cast
 
+from typing_extensions import TypedDict
+
+from api.http.json_types import Id, PageKeysJson, SelectedFields, scope_ids, words
 from api.http.paging import size_bytes
-from api.memories.views import attributes, memory, only, scope_ids
+from api.lists.after_event import AfterEventJson
+from api.memories.views import MemoryJson, attributes, memory, only
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
 from pipeline.graph.views import GraphPath, RelationView
@@ -15,7 +20,7 @@ from pipeline.search.candidates import Score
 from pipeline.search.explain import MEANING, Explained, Verdict
 from pipeline.search.latest import Hit
 from pipeline.search.prompt_context import assemble
-from pipeline.search.service import SearchResult
+from pipeline.search.service import DegradedPart, SearchResult
 
 # Maximum number of characters in the results of a search, and those of a passage without its text
 # and metadata, as JSON.
@@ -25,8 +30,128 @@ AROUND_TEXT = 1_200
 KEYS_OF_A_ROW = 40
 
 
-def turn(row: Turn) -> dict[str, Any]:
+class TurnJson(MemoryJson):
     """A verbatim message, with the keys of a memory, so that every client can read it."""
+
+    pending: bool
+
+
+class ScoreBreakdownJson(TypedDict):
+    """The parts of a score. `terms`: what each part of the fusion adds to it.
+
+    `bm25` and `entity` are the Mem0 Platform's names for matches of words and of named entities.
+    """
+
+    semantic: float
+    bm25: float
+    entity: float
+    lexical: float
+    terms: dict[str, float]
+    rerank: NotRequired[float]
+    decay: NotRequired[float]
+    evidence: NotRequired[float]
+    closeness: NotRequired[float]
+
+
+class ScoredJson(TypedDict):
+    """A score, and its parts."""
+
+    score: float
+    score_breakdown: ScoreBreakdownJson
+
+
+class WholeHitJson(MemoryJson, ScoredJson):
+    """One result. `context`: the turns around it. `pending`: the event of a turn has not ended."""
+
+    type: Literal["fact", "turn"]
+    pending: NotRequired[bool]
+    context: NotRequired[list[TurnJson]]
+
+
+# A result, or the fields of it that the request names.
+HitJson = Annotated[WholeHitJson, SelectedFields("HitJson")]
+
+
+class RelationKeysJson(TypedDict):
+    """A relation with its times: in the world, and in Memlane."""
+
+    id: Id
+    source: str
+    source_id: Id
+    source_type: str
+    relationship: str
+    target: str
+    target_id: Id
+    target_type: str
+    valid_from: datetime
+    valid_to: datetime | None
+    created_at: datetime
+    expired_at: datetime | None
+    memory_id: Id | None
+    conflict_id: Id | None
+    event_id: Id
+
+
+class RelationJson(RelationKeysJson):
+    """A relation, with the relations that lead to it from an entity of the query."""
+
+    path: list[RelationKeysJson]
+
+
+class RelationPageJson(PageKeysJson):
+    """A page of relations. `incomplete`: relations may be missing."""
+
+    results: list[RelationJson]
+    incomplete: bool
+
+
+class ExplanationJson(TypedDict):
+    """The reason why a candidate is or is not in the results."""
+
+    id: Id
+    verdict: str
+    detail: str
+    rank: int | None
+    score: float | None
+    score_breakdown: NotRequired[ScoreBreakdownJson]
+
+
+class CutJson(TypedDict):
+    """Results that show no sign of an answer: their number, and the rank of the first one."""
+
+    left_out: int
+    first_rank: int
+    reason: str
+
+
+class SearchAnswerJson(AfterEventJson):
+    """The results of a search, best first, and the relations around them.
+
+    `degraded_parts`: parts that did not answer, or not for all passages. `bounded_parts`: parts
+    that did not compare all passages, because the scope is large. `incomplete`: the filter matches
+    more passages than can be compared exactly. `pending`: number of unfinished events of the ids in
+    the filter. `truncated`: results were left out, because the response would be too large.
+    """
+
+    results: list[HitJson]
+    relations: list[RelationJson]
+    degraded: bool
+    degraded_parts: Sequence[DegradedPart]
+    incomplete: bool
+    pending: int | None
+    reranked: bool
+    bounded_parts: NotRequired[Sequence[Annotated[DegradedPart, words("words")]]]
+    truncated: NotRequired[bool]
+    cut: NotRequired[CutJson]
+    not_reranked: NotRequired[str]
+    explanation: NotRequired[list[ExplanationJson]]
+    context: NotRequired[str]
+    context_sources: NotRequired[list[Id]]
+    context_tokens: NotRequired[int]
+
+
+def turn(row: Turn) -> TurnJson:
+    """A verbatim message."""
     return {
         "id": str(row.id),
         "memory": row.text,
@@ -47,7 +172,12 @@ def turn(row: Turn) -> dict[str, Any]:
         "timestamp": row.said_at,
         "said_at": row.said_at,
         "valid_from": row.said_at,
-        **dict.fromkeys(("kind", "memory_type", "subject", "attribute", "slot", "confidence")),
+        "kind": None,
+        "memory_type": None,
+        "subject": None,
+        "attribute": None,
+        "slot": None,
+        "confidence": None,
         "created_at": row.created_at,
         "updated_at": row.created_at,
         "lifecycle_state": "active",
@@ -58,24 +188,25 @@ def turn(row: Turn) -> dict[str, Any]:
     }
 
 
-def hit(row: Hit) -> dict[str, Any]:
+def hit(row: Hit) -> WholeHitJson:
     """One result with its score."""
     match row.passage:
         case Turn() as message:
-            passage = {"type": "turn"} | turn(message)
+            passage = {"type": "turn", **turn(message)}
         case stored:
-            passage = {"type": "fact"} | memory(stored)
+            passage = {"type": "fact", **memory(stored)}
+    response = cast("WholeHitJson", passage | scored(row.score))
     if row.around:
-        passage["context"] = [turn(message) for message in row.around]
-    return passage | scored(row.score)
+        response["context"] = [turn(message) for message in row.around]
+    return response
 
 
 def search(
     ranking: SearchResult, *, max_tokens: int | None = None, fields: list[str] | None = None
-) -> dict[str, Any]:
+) -> SearchAnswerJson:
     """A search response."""
     hits = _within(ranking.hits)
-    answer: dict[str, Any] = {
+    answer: SearchAnswerJson = {
         "results": [only(hit(row), fields) for row in hits],
         "relations": [path(row) for row in ranking.relations],
         "degraded": ranking.degraded,
@@ -100,11 +231,9 @@ def search(
         answer["explanation"] = [explained(row) for row in ranking.explained]
     if max_tokens is not None:
         context = assemble([row.passage for row in ranking.hits], max_tokens=max_tokens)
-        answer |= {
-            "context": context.text,
-            "context_sources": [str(source.id) for source in context.sources],
-            "context_tokens": context.tokens,
-        }
+        answer["context"] = context.text
+        answer["context_sources"] = [str(source.id) for source in context.sources]
+        answer["context_tokens"] = context.tokens
     return answer
 
 
@@ -125,28 +254,27 @@ def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 def _size(passage: Memory | Turn) -> int:
     """Characters of a passage as JSON with its ids and names, a little too many."""
-    ids = (*scope_ids(passage.scope).values(), passage.scope.run_id)
+    scope = passage.scope
+    ids = (scope.user_id, scope.agent_id, scope.app_id, scope.run_id, scope.run_id)
     names = sum(len(name) for name in ids if name) + len(passage.speaker or "")
     return len(passage.text) + size_bytes(passage.metadata or {}) + names + AROUND_TEXT
 
 
-def explained(row: Explained) -> dict[str, Any]:
+def explained(row: Explained) -> ExplanationJson:
     """The reason why a candidate is or is not in the results."""
-    return {
+    response: ExplanationJson = {
         "id": str(row.id),
         "verdict": row.verdict,
         "detail": MEANING[row.verdict],
         "rank": row.rank,
-        **(scored(row.score) if row.score else {"score": None}),
+        "score": None,
     }
+    return {**response, **scored(row.score)} if row.score else response
 
 
-def scored(score: Score) -> dict[str, Any]:
-    """A score. `terms`: what each part of the fusion adds to it; the rest is separate.
-
-    `bm25` and `entity` are the Mem0 Platform's names for matches of words and of named entities.
-    """
-    breakdown = {
+def scored(score: Score) -> ScoredJson:
+    """A score, and its parts."""
+    breakdown: ScoreBreakdownJson = {
         "semantic": round(score.semantic, 4),
         "bm25": round(score.lexical, 4),
         "entity": round(max(score.signals.speaker, score.signals.graph), 4),
@@ -164,12 +292,12 @@ def scored(score: Score) -> dict[str, Any]:
     return {"score": round(score.total, 4), "score_breakdown": breakdown}
 
 
-def path(row: GraphPath) -> dict[str, Any]:
+def path(row: GraphPath) -> RelationJson:
     """A relation, with the relations that lead to it from an entity of the query."""
-    return relation(row.relation) | {"path": [relation(step) for step in row.via]}
+    return {**relation(row.relation), "path": [relation(step) for step in row.via]}
 
 
-def relation(row: RelationView) -> dict[str, Any]:
+def relation(row: RelationView) -> RelationKeysJson:
     """A relation with its times: in the world, and in Memlane."""
     return {
         "id": str(row.id),

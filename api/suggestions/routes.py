@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
@@ -10,10 +10,12 @@ from fastapi import APIRouter, Query, Request
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
 from api.http.ids import uuid
+from api.http.json_types import PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.suggestions import views as suggestion_views
 from api.suggestions.schemas import AcceptRequest, DecideRequest
+from api.suggestions.views import DecidedJson, SuggestionJson, WouldAcceptJson
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.suggestions import service as use_cases
 from pipeline.suggestions.service import Action
@@ -30,7 +32,7 @@ async def list_suggestions(
     page: Paged,
     state: Annotated[SuggestionState | None, Query()] = None,
     kind: Annotated[SuggestionKind | None, Query()] = None,
-) -> dict[str, Any]:
+) -> PageJson[SuggestionJson]:
     """Changes of memories that wait for a person, newest first.
 
     `state`: OPEN, ACCEPTED, REJECTED, DISMISSED, or INVALID once a memory that the suggestion names
@@ -45,7 +47,7 @@ async def list_suggestions(
 @router.post("/decide/")
 async def decide(
     request: DecideRequest, api: Given, project: Caller, grant: Granted
-) -> dict[str, Any]:
+) -> DecidedJson:
     """Accept, reject or dismiss many suggestions: `ids`, or the oldest open ones of a `kind`, at
     most 100 for each call. Each is decided on its own; `error` says why one was not.
     """
@@ -64,7 +66,7 @@ async def decide(
 
 
 @router.get("/{suggestion_id}/")
-async def get(suggestion_id: str, api: Given, project: Caller) -> dict[str, Any]:
+async def get(suggestion_id: str, api: Given, project: Caller) -> SuggestionJson:
     """One suggestion: the memories before and after it, their sources, and what would be lost."""
     identity = uuid("suggestion_id", suggestion_id)
     stored = await api.stores.ledger.suggestions.get(project.id, identity)
@@ -78,7 +80,7 @@ async def accept(
     project: Caller,
     grant: Granted,
     request: AcceptRequest | None = None,
-) -> dict[str, Any]:
+) -> SuggestionJson | WouldAcceptJson:
     """Apply an open suggestion, with the `text` of the body or the proposed one.
 
     `decision_event_id` is an event with a receipt, which can be undone. 409 if a memory has changed
@@ -102,7 +104,7 @@ async def accept(
 
 
 @router.post("/{suggestion_id}/reject/")
-async def reject(suggestion_id: str, api: Given, project: Caller, grant: Granted) -> dict[str, Any]:
+async def reject(suggestion_id: str, api: Given, project: Caller, grant: Granted) -> SuggestionJson:
     """Reject an open suggestion. The same change of the same texts is not suggested again."""
     return await _decide(api, project, grant.key_id, suggestion_id, Action.REJECT)
 
@@ -110,7 +112,7 @@ async def reject(suggestion_id: str, api: Given, project: Caller, grant: Granted
 @router.post("/{suggestion_id}/dismiss/")
 async def dismiss(
     suggestion_id: str, api: Given, project: Caller, grant: Granted
-) -> dict[str, Any]:
+) -> SuggestionJson:
     """Put an open suggestion aside without an opinion. It is not suggested again."""
     return await _decide(api, project, grant.key_id, suggestion_id, Action.DISMISS)
 
@@ -122,7 +124,7 @@ async def _decide(
     suggestion_id: str,
     action: Action,
     text: str | None = None,
-) -> dict[str, Any]:
+) -> SuggestionJson:
     """Take one decision. Returns the suggestion."""
     identity, stores = uuid("suggestion_id", suggestion_id), api.stores
     await use_cases.decide(

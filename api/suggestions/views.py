@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
 from uuid import UUID
 
-from api.events.views import receipt_line
-from pipeline.domain.suggestions import ShownChange, shown_changes
+from typing_extensions import TypedDict
+
+from api.events.views import ReceiptLineJson, receipt_line
+from api.http.json_types import Id
+from pipeline.domain.suggestions import (
+    ShownChange,
+    SuggestionKind,
+    SuggestionState,
+    shown_changes,
+)
 from pipeline.events.store import ReceiptLine
 from pipeline.suggestions.decisions import AcceptedSuggestion
 from pipeline.suggestions.service import Decided
@@ -17,7 +25,76 @@ from pipeline.suggestions.store import StoredSuggestion, Target
 LONGEST_QUOTE = 2_000
 
 
-def suggestion(row: StoredSuggestion) -> dict[str, Any]:
+class TargetJson(TypedDict):
+    """A memory that a suggestion would change, in the version that it is about."""
+
+    memory_id: Id
+    version: int
+
+
+class SuggestedChangeJson(TypedDict):
+    """One memory before and after the change. `lost`: names, numbers and dates that get lost."""
+
+    memory_id: Id
+    before: str | None
+    after: str | None
+    merged_into: Id | None
+    lost: list[str]
+
+
+class SourceJson(TypedDict):
+    """The message that a memory was extracted from; without a quote, a person wrote the memory."""
+
+    memory_id: Id
+    said_at: datetime | None
+    speaker: str | None
+    quote: str | None
+
+
+class SuggestionJson(TypedDict):
+    """A change that waits for a person's decision: diff, sources, and what it loses."""
+
+    id: Id
+    kind: SuggestionKind
+    state: SuggestionState
+    origin: str
+    event_id: Id | None
+    fact: str | None
+    targets: list[TargetJson]
+    changes: list[SuggestedChangeJson]
+    sources: list[SourceJson]
+    proposed_text: str | None
+    reason: str
+    created_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
+    decision_event_id: Id | None
+
+
+class WouldAcceptJson(TypedDict):
+    """The receipt that an acceptance would get."""
+
+    dry_run: bool
+    note: str
+    results: list[ReceiptLineJson]
+
+
+class DecisionJson(TypedDict):
+    """The result of one decision. `error`: the reason why it was not taken."""
+
+    id: Id
+    event_id: Id | None
+    error: str | None
+
+
+class DecidedJson(TypedDict):
+    """The results of many decisions."""
+
+    decided: int
+    results: list[DecisionJson]
+
+
+def suggestion(row: StoredSuggestion) -> SuggestionJson:
     """A change that waits for a person's decision: diff, sources, and what it loses."""
     texts = [(target.memory_id, target.text) for target in row.targets]
     return {
@@ -42,7 +119,7 @@ def suggestion(row: StoredSuggestion) -> dict[str, Any]:
     }
 
 
-def change(row: ShownChange) -> dict[str, Any]:
+def change(row: ShownChange) -> SuggestedChangeJson:
     """One memory before and after the change."""
     return {
         "memory_id": str(row.memory_id),
@@ -53,7 +130,7 @@ def change(row: ShownChange) -> dict[str, Any]:
     }
 
 
-def source(row: Target) -> dict[str, Any]:
+def source(row: Target) -> SourceJson:
     """The message that a memory was extracted from; without a quote, a person wrote the memory."""
     return {
         "memory_id": str(row.memory_id),
@@ -63,7 +140,7 @@ def source(row: Target) -> dict[str, Any]:
     }
 
 
-def would_accept(suggestion_id: UUID, planned: AcceptedSuggestion) -> dict[str, Any]:
+def would_accept(suggestion_id: UUID, planned: AcceptedSuggestion) -> WouldAcceptJson:
     """The receipt that an acceptance would get."""
     lines = [
         ReceiptLine(
@@ -78,7 +155,7 @@ def would_accept(suggestion_id: UUID, planned: AcceptedSuggestion) -> dict[str, 
     }
 
 
-def decided(rows: Sequence[Decided]) -> dict[str, Any]:
+def decided(rows: Sequence[Decided]) -> DecidedJson:
     """The results of many decisions."""
     return {
         "decided": sum(row.error is None for row in rows),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
@@ -12,6 +10,7 @@ from api.http.ids import SomeEntityIds
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.summaries import views as summary_views
+from api.summaries.views import SummaryPageJson
 from pipeline.domain.scope import Scope
 
 router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=StrictJson)
@@ -20,7 +19,7 @@ router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=Stric
 @router.get("/")
 async def list_summaries(
     api: Given, project: Caller, http: Request, page: Paged, ids: SomeEntityIds
-) -> dict[str, Any]:
+) -> SummaryPageJson:
     """The versions of one scope's summary, newest first; the first one is in use.
 
     `pending` names the messages since then, and the reason if a newer version could not be made.
@@ -29,4 +28,4 @@ async def list_summaries(
         Scope(project.id, **ids), limit=page.limit, offset=page.offset
     )
     rows = [summary_views.version(row) for row in versions]
-    return page.envelope(rows, count, http) | {"pending": summary_views.state(state)}
+    return {**page.envelope(rows, count, http), "pending": summary_views.state(state)}

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
+from typing_extensions import TypedDict
+
+from api.http.json_types import PageKeysJson
 from pipeline.domain.summaries import SummaryState, SummaryVersion
 
 
-def version(row: SummaryVersion) -> dict[str, Any]:
+class SummaryVersionJson(TypedDict):
     """One version of a summary. `messages`: the number that it added to the one before."""
+
+    version: int
+    summary: str
+    current: bool
+    messages: int
+    model: str
+    prompt: str
+    created_at: datetime
+
+
+class SummaryStateJson(TypedDict):
+    """Messages since the last version; `reason`: why the last try made none."""
+
+    messages: int
+    tokens: int
+    due_at: datetime | None
+    reason: str | None
+
+
+class SummaryPageJson(PageKeysJson):
+    """A page of the versions of a summary."""
+
+    results: list[SummaryVersionJson]
+    pending: SummaryStateJson
+
+
+def version(row: SummaryVersion) -> SummaryVersionJson:
+    """One version of a summary."""
     return {
         "version": row.version,
         "summary": row.text,
@@ -20,8 +51,8 @@ def version(row: SummaryVersion) -> dict[str, Any]:
     }
 
 
-def state(row: SummaryState) -> dict[str, Any]:
-    """Messages since the last version; `reason`: why the last try made none."""
+def state(row: SummaryState) -> SummaryStateJson:
+    """Messages since the last version."""
     return {
         "messages": row.messages,
         "tokens": row.tokens,

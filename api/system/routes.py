@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import hmac
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.errors import Unauthorized
 from api.events import usage as usage_views
+from api.events.usage import StatsJson
+from api.http.typed_route import TypedRoute
+from api.system.views import HealthJson, PingJson, ReadyJson
 from pipeline import __version__
 from pipeline.domain.errors import Forbidden
 from pipeline.webhooks.addresses import is_loopback
 
-router = APIRouter(tags=["system"])
+router = APIRouter(tags=["system"], route_class=TypedRoute)
 
 # A valid address that belongs to no person: tools validate it, and clients with telemetry send it.
 NO_ONES_EMAIL = "local@memlane.invalid"
 
 
 @router.get("/v1/ping/")
-async def ping(project: Caller) -> dict[str, str]:
+async def ping(project: Caller) -> PingJson:
     """The organization and project of the key. Clients call this first and require both ids."""
     return {
         "status": "ok",
@@ -41,7 +44,7 @@ async def stats(
     user_id: str | None = None,
     start_date: date | None = None,
     end_date: date | None = None,
-) -> dict[str, Any]:
+) -> StatsJson:
     """The project's numbers of events at one instant: accepted = succeeded + failed + cancelled +
     pending + running; `identity` is true if this holds.
 
@@ -57,12 +60,12 @@ async def stats(
 
 @router.get("/livez")
 @router.get("/healthz")
-async def healthz() -> dict[str, str]:
+async def healthz() -> HealthJson:
     """200 if the process answers, without a look at the database; with its version."""
     return {"status": "ok", "version": __version__}
 
 
-@router.get("/readyz")
+@router.get("/readyz", response_model=ReadyJson)
 async def readyz(api: Given) -> Response:
     """200 if the ledger answers, so that adds can be accepted. The states of the vector store and
     the model are named too.
@@ -89,7 +92,7 @@ async def scraper(
         raise Unauthorized("Send MEMLANE_METRICS_TOKEN as `Authorization: Bearer <token>`.")
 
 
-@router.get("/metrics", dependencies=[Depends(scraper)])
+@router.get("/metrics", response_class=PlainTextResponse, dependencies=[Depends(scraper)])
 async def metrics(api: Given) -> Response:
     """Metrics in the Prometheus text format, at most five seconds old."""
     body, content_type = await api.figures.exposition()

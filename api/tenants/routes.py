@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
 from api.auth.tenant import Admin, Administration, OrganizationAdmin
 from api.dependencies import Api, Given
+from api.http.json_types import DoneJson
 from api.http.strict_json import StrictJson
 from api.tenants import schemas as tenant_schemas
 from api.tenants import views as tenant_views
@@ -19,6 +20,13 @@ from api.tenants.schemas import (
     OrganizationRequest,
     ProjectRequest,
     ProjectUpdateRequest,
+)
+from api.tenants.views import (
+    MembersJson,
+    NewOrganizationJson,
+    NewProjectJson,
+    OrganizationJson,
+    ProjectJson,
 )
 from pipeline.domain.errors import Forbidden, InvalidInput
 from pipeline.domain.tenants import ProjectId
@@ -48,7 +56,7 @@ OF_PROJECT = [Depends(in_project)]
 
 
 @router.get(ORGANIZATIONS)
-async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
+async def organizations(api: Given, admin: Admin) -> list[OrganizationJson]:
     """The key's organization, as a list with one element."""
     return [await organization(api, admin)]
 
@@ -56,7 +64,7 @@ async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
 @router.post(ORGANIZATIONS, status_code=201)
 async def found_organization(
     request: OrganizationRequest, api: Given, admin: OrganizationAdmin
-) -> dict[str, str]:
+) -> NewOrganizationJson:
     """Create an organization with a first project and its admin key. The key is shown only in this
     response.
 
@@ -66,12 +74,16 @@ async def found_organization(
     if not (await projects.organization(admin.project.organization_id)).operator:
         raise Forbidden("Only an admin key of this server's first organization can create others.")
     made, key = await projects.create(request.name)
-    body = {"message": "Organization created successfully.", "key": key}
-    return body | {"org_id": str(made.organization_id), "project_id": str(made.id)}
+    return {
+        "message": "Organization created successfully.",
+        "key": key,
+        "org_id": str(made.organization_id),
+        "project_id": str(made.id),
+    }
 
 
 @router.get(ORGANIZATION, dependencies=OF_ORGANIZATION)
-async def organization(api: Given, admin: Admin) -> dict[str, Any]:
+async def organization(api: Given, admin: Admin) -> OrganizationJson:
     """The organization with its members."""
     ledger = api.stores.ledger
     row = await ledger.projects.organization(admin.project.organization_id)
@@ -80,7 +92,7 @@ async def organization(api: Given, admin: Admin) -> dict[str, Any]:
 
 
 @router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
-async def delete_organization(api: Given, admin: OrganizationAdmin) -> dict[str, str]:
+async def delete_organization(api: Given, admin: OrganizationAdmin) -> DoneJson:
     """Delete an organization with its projects, keys and members. All its projects must be empty.
 
     403 for the organization that the server was started with; 409 while one of its projects has
@@ -97,7 +109,7 @@ async def delete_organization(api: Given, admin: OrganizationAdmin) -> dict[str,
 
 
 @router.get(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
-async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
+async def list_organization_members(api: Given, admin: Admin) -> MembersJson:
     """The members of all projects of the organization, without duplicates; with a member's key, or
     one that is not an admin key, those of the key's project.
     """
@@ -108,7 +120,7 @@ async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[
 @router.post(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION, status_code=201)
 async def add_organization_member(
     request: MemberRequest, api: Given, admin: OrganizationAdmin
-) -> dict[str, str]:
+) -> DoneJson:
     """Make a person a member of every project that the organization has now."""
     ids = await _visible(api, admin)
     await api.stores.ledger.members.add(ids, request.email, request.role)
@@ -118,7 +130,7 @@ async def add_organization_member(
 @router.put(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
 async def update_organization_member(
     request: MemberRequest, api: Given, admin: OrganizationAdmin
-) -> dict[str, str]:
+) -> DoneJson:
     """Change a person's role in all projects; the scopes of their keys change with it."""
     ids = await _visible(api, admin)
     await api.stores.ledger.members.change(ids, request.email, request.role)
@@ -132,7 +144,7 @@ async def remove_organization_member(
     admin: OrganizationAdmin,
     request: MemberName | None = None,
     email: Annotated[Email | None, Query()] = None,
-) -> dict[str, str]:
+) -> DoneJson:
     """Remove a person from all projects, and revoke their keys. The email is in the body or in the
     query string.
     """
@@ -145,7 +157,7 @@ async def remove_organization_member(
 
 
 @router.get(PROJECTS, dependencies=OF_ORGANIZATION)
-async def list_projects(api: Given, admin: Admin) -> list[dict[str, Any]]:
+async def list_projects(api: Given, admin: Admin) -> list[ProjectJson]:
     """The organization's projects, oldest first; with a member's key, or one that is not an admin
     key, its own.
     """
@@ -155,7 +167,7 @@ async def list_projects(api: Given, admin: Admin) -> list[dict[str, Any]]:
 @router.post(PROJECTS, dependencies=OF_ORGANIZATION)
 async def create_project(
     request: ProjectRequest, api: Given, admin: OrganizationAdmin
-) -> dict[str, str]:
+) -> NewProjectJson:
     """Create a project in the organization. `POST /v1/keys/` with its id creates its first key."""
     organization_id = admin.project.organization_id
     made = await api.stores.ledger.projects.add(organization_id, request.name, request.description)
@@ -167,7 +179,7 @@ async def get_project(
     api: Given,
     admin: Admin,
     fields: Annotated[list[str] | None, Query(description="Accepted; the answer is whole.")] = None,
-) -> dict[str, Any]:
+) -> ProjectJson:
     """The project with its members and settings."""
     views = await api.stores.ledger.projects.views(admin.project.organization_id, admin.project.id)
     [whole] = await _shown(api, admin, views)
@@ -175,7 +187,7 @@ async def get_project(
 
 
 @router.patch(PROJECT, dependencies=OF_PROJECT)
-async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin) -> dict[str, str]:
+async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin) -> DoneJson:
     """Change a project's texts, categories and settings. Other API processes know it within 5 s."""
     request.something()
     if "tamper_evidence" in request.model_fields_set:
@@ -188,7 +200,7 @@ async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin
 
 
 @router.delete(PROJECT, dependencies=OF_PROJECT)
-async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
+async def delete_project(api: Given, admin: Admin) -> DoneJson:
     """Delete an empty project with its keys, members and history.
 
     409 while it has memories, or events that have not ended: delete those first.
@@ -200,21 +212,21 @@ async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
 
 
 @router.get(MEMBERS, dependencies=OF_PROJECT)
-async def list_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
+async def list_members(api: Given, admin: Admin) -> MembersJson:
     """The members of the project."""
     people = await api.stores.ledger.members.of([admin.project.id])
     return {"members": [tenant_views.member(person) for person in people]}
 
 
 @router.post(MEMBERS, dependencies=OF_PROJECT)
-async def add_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
+async def add_member(request: MemberRequest, api: Given, admin: Admin) -> DoneJson:
     """Make a person a member of the project."""
     await api.stores.ledger.members.add([admin.project.id], request.email, request.role)
     return {"message": "Member added successfully."}
 
 
 @router.put(MEMBERS, dependencies=OF_PROJECT)
-async def update_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
+async def update_member(request: MemberRequest, api: Given, admin: Admin) -> DoneJson:
     """Change a member's role; the scopes of their keys change with it."""
     await api.stores.ledger.members.change([admin.project.id], request.email, request.role)
     api.keys.forget()
@@ -222,9 +234,7 @@ async def update_member(request: MemberRequest, api: Given, admin: Admin) -> dic
 
 
 @router.delete(MEMBERS, dependencies=OF_PROJECT)
-async def remove_member(
-    api: Given, admin: Admin, email: Annotated[Email, Query()]
-) -> dict[str, str]:
+async def remove_member(api: Given, admin: Admin, email: Annotated[Email, Query()]) -> DoneJson:
     """Remove a member from the project, and revoke their keys."""
     await api.stores.ledger.members.remove([admin.project.id], email)
     api.keys.forget()
@@ -243,7 +253,7 @@ async def _visible(api: Api, admin: Administration) -> list[ProjectId]:
 
 async def _shown(
     api: Api, admin: Administration, views: Sequence[ProjectView]
-) -> list[dict[str, Any]]:
+) -> list[ProjectJson]:
     """Projects with their members."""
     people = await api.stores.ledger.members.of([view.id for view in views])
     graph = api.settings.graph == "on"

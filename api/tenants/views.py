@@ -2,19 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, cast
 
+from typing_extensions import TypedDict
+
+from api.http.json_types import DoneJson, Id
 from api.tenants.schemas import NOT_HERE
 from pipeline.domain.modes import Mode
+from pipeline.domain.tenants import Access
 from pipeline.tenants.api_keys import ApiKey
 from pipeline.tenants.members import Member, MemberRole
 from pipeline.tenants.projects import Organization, ProjectView
 
 
+class MemberJson(TypedDict):
+    """A member of a project."""
+
+    user_id: str
+    username: str
+    email: str
+    role: MemberRole
+    created_at: datetime
+
+
+class MembersJson(TypedDict):
+    """All members."""
+
+    members: list[MemberJson]
+
+
+class OrganizationJson(TypedDict):
+    """An organization with its members."""
+
+    org_id: Id
+    name: str
+    members: list[MemberJson]
+    is_default: bool
+    is_owner: bool
+    user_role: MemberRole
+    byok_enabled: bool
+    invitations: list[Any]
+    owner_pricing_plan: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class NewOrganizationJson(DoneJson):
+    """A new organization: its first project, and the project's admin key."""
+
+    key: str
+    org_id: Id
+    project_id: Id
+
+
+class NewProjectJson(DoneJson):
+    """A new project."""
+
+    project_id: Id
+
+
+class ProjectJson(TypedDict):
+    """A project with its settings. `is_default`: it is the key's project."""
+
+    project_id: Id
+    org_id: Id
+    name: str
+    description: str
+    custom_instructions: str
+    agent_custom_instructions: str | None
+    custom_categories: list[dict[str, str]]
+    inclusion_prompt: str | None
+    exclusion_prompt: str | None
+    multilingual: bool
+    decay: bool
+    default_cut: bool
+    allowed_origins: list[str]
+    usecase_setting: Any
+    memory_depth: str
+    usecase: str | None
+    mode: str
+    budget: Mapping[str, Any] | None
+    curator: Mapping[str, Any] | None
+    gather: Mapping[str, Any] | None
+    tamper_evidence: bool
+    update_custom_instructions: str | None
+    summary_custom_instructions: str | None
+    summary_batch_size: int
+    summary_max_tokens: int | None
+    expiration_date: str | None
+    active_prompt_profile: str | None
+    user_role: MemberRole
+    enable_graph: bool
+    graph_types: Mapping[str, Any] | None
+    custom_attributes: Mapping[str, str] | None
+    version: str
+    is_default: bool
+    members: list[MemberJson]
+    created_at: datetime
+    updated_at: datetime
+
+
+class KeyJson(TypedDict):
+    """An API key, without its secret."""
+
+    id: Id
+    project_id: Id
+    name: str
+    prefix: str
+    scope: Access
+    member: str | None
+    created_by: Id | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class NewKeyJson(KeyJson):
+    """A new API key, with its secret."""
+
+    key: str
+
+
 def organization(
     row: Organization, people: Iterable[Member], *, role: MemberRole
-) -> dict[str, Any]:
+) -> OrganizationJson:
     """An organization. It is always the default one, because a key belongs to one organization."""
     return {
         "org_id": str(row.id),
@@ -31,7 +144,7 @@ def organization(
     }
 
 
-def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
+def distinct(people: Iterable[Member]) -> list[MemberJson]:
     """Members of several projects without duplicates; an owner of any project is shown as owner."""
     by_email: dict[str, Member] = {}
     for person in people:
@@ -42,13 +155,13 @@ def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
 
 def project(
     row: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: MemberRole
-) -> dict[str, Any]:
-    """A project with all fields. `is_default`: it is the key's project.
+) -> ProjectJson:
+    """A project with all fields.
 
     Unset texts and lists are empty where the Mem0 Platform documents no null.
     """
     use_case = row.settings.get("usecase_setting")
-    return {
+    response = {
         "project_id": str(row.id),
         "org_id": str(row.organization_id),
         "name": row.name,
@@ -85,9 +198,10 @@ def project(
         "created_at": row.created_at,
         "updated_at": row.updated_at,
     }
+    return cast("ProjectJson", response)
 
 
-def member(row: Member) -> dict[str, Any]:
+def member(row: Member) -> MemberJson:
     """A member."""
     return {
         "user_id": row.email,
@@ -98,7 +212,7 @@ def member(row: Member) -> dict[str, Any]:
     }
 
 
-def key(row: ApiKey) -> dict[str, Any]:
+def key(row: ApiKey) -> KeyJson:
     """An API key, without its secret."""
     return {
         "id": str(row.id),

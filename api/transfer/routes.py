@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
@@ -13,6 +11,7 @@ from api.http.ids import EntityIds
 from api.http.strict_json import StrictJson
 from api.transfer import views as transfer_views
 from api.transfer.schemas import ImportRequest
+from api.transfer.views import ImportCountsJson, ImportedJson
 from pipeline.ingest import imports
 
 router = APIRouter(prefix="/v1/transfer", tags=["transfer"], route_class=StrictJson)
@@ -20,8 +19,14 @@ router = APIRouter(prefix="/v1/transfer", tags=["transfer"], route_class=StrictJ
 AS_FILE = {"Content-Disposition": 'attachment; filename="memlane.jsonl"'}
 
 
-@router.get("/export/", response_class=StreamingResponse)
-async def export(api: Given, project: Caller, ids: EntityIds) -> StreamingResponse:
+class JsonLines(StreamingResponse):
+    """Lines of JSON."""
+
+    media_type = "application/x-ndjson"
+
+
+@router.get("/export/", response_class=JsonLines)
+async def export(api: Given, project: Caller, ids: EntityIds) -> JsonLines:
     """Everything that is stored of the scopes with these ids, or of the project, as lines of JSON:
     see [Export format](../reference/export-format.md).
 
@@ -29,11 +34,13 @@ async def export(api: Given, project: Caller, ids: EntityIds) -> StreamingRespon
     fails it ends early, without a line of type `end`.
     """
     lines = api.stores.ledger.export.lines(project.id, ids)
-    return StreamingResponse(lines, media_type="application/x-ndjson", headers=AS_FILE)
+    return JsonLines(lines, headers=AS_FILE)
 
 
 @router.post("/import/")
-async def import_lines(request: ImportRequest, api: Given, project: Caller) -> dict[str, Any]:
+async def import_lines(
+    request: ImportRequest, api: Given, project: Caller
+) -> ImportedJson | ImportCountsJson:
     """Store the lines of an export: one event for each of their scopes, with a receipt. Ids and
     times stay; no language model is called.
 

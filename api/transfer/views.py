@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from api.memories.views import scope_ids
+from typing_extensions import TypedDict
+
+from api.http.json_types import Id, ScopeIdsJson, scope_ids
 from pipeline.ingest.imports import AcceptedImport, Counts
 
 
-def accepted(events: Sequence[AcceptedImport]) -> dict[str, Any]:
+class ImportedScopeJson(ScopeIdsJson):
+    """An event of an import, with its scope and number of lines."""
+
+    event_id: Id
+    lines: int
+
+
+class ImportedJson(TypedDict):
+    """The events of an import."""
+
+    events: list[ImportedScopeJson]
+
+
+class ImportCountsJson(TypedDict):
+    """Numbers of lines by type that an import would store, and that are stored already."""
+
+    dry_run: bool
+    new: dict[str, int]
+    stored: dict[str, int]
+
+
+def accepted(events: Sequence[AcceptedImport]) -> ImportedJson:
     """The events of an import, with the number of their lines."""
     return {
         "events": [
@@ -19,6 +41,6 @@ def accepted(events: Sequence[AcceptedImport]) -> dict[str, Any]:
     }
 
 
-def counts(counts: Counts) -> dict[str, Any]:
+def counts(counts: Counts) -> ImportCountsJson:
     """The numbers of lines by type that an import would store, and that are stored already."""
     return {"dry_run": True, "new": dict(counts.new), "stored": dict(counts.stored)}

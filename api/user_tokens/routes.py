@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
@@ -12,10 +12,17 @@ from api.auth.tenant import Caller, Granted
 from api.auth.users import OfUser, UserReading
 from api.dependencies import Given
 from api.http.ids import uuid
+from api.http.json_types import DoneJson, ResultsJson
 from api.http.strict_json import StrictJson
 from api.user_tokens import views as user_token_views
 from api.user_tokens.download import AS_FILE, download
 from api.user_tokens.schemas import UserTokenRequest
+from api.user_tokens.views import (
+    NewUserTokenJson,
+    RevokedTokensJson,
+    UserDownloadJson,
+    UserTokenJson,
+)
 from pipeline.domain.errors import InvalidInput, NotFound
 
 router = APIRouter(tags=["tenants"], route_class=StrictJson)
@@ -24,7 +31,7 @@ router = APIRouter(tags=["tenants"], route_class=StrictJson)
 @router.post("/v1/user-tokens/")
 async def make_user_token(
     request: UserTokenRequest, api: Given, project: Caller, grant: Granted
-) -> dict[str, Any]:
+) -> NewUserTokenJson:
     """Create a token with which a browser reads, and with the rights `correct` and `delete`
     changes, the memories of one user. `token` is shown only in this response.
 
@@ -35,20 +42,20 @@ async def make_user_token(
         grant, request.user_id, request.rights, request.lifetime
     )
     audit.about(made.id)
-    return user_token_views.token(made) | {"token": secret.key}
+    return {**user_token_views.token(made), "token": secret.key}
 
 
 @router.get("/v1/user-tokens/")
 async def list_user_tokens(
     api: Given, project: Caller, user_id: str | None = None
-) -> dict[str, list[dict[str, Any]]]:
+) -> ResultsJson[UserTokenJson]:
     """The valid tokens of the project, or of one user, newest first, at most 200."""
     rows = await api.stores.ledger.user_tokens.of(project.id, user_id)
     return {"results": [user_token_views.token(row) for row in rows]}
 
 
 @router.delete("/v1/user-tokens/{token_id}/")
-async def revoke_user_token(token_id: str, api: Given, project: Caller) -> dict[str, str]:
+async def revoke_user_token(token_id: str, api: Given, project: Caller) -> DoneJson:
     """Revoke a token. Other API processes may accept it for five more seconds."""
     await api.stores.ledger.user_tokens.revoke(project.id, uuid("token_id", token_id))
     api.keys.forget()
@@ -58,14 +65,14 @@ async def revoke_user_token(token_id: str, api: Given, project: Caller) -> dict[
 @router.delete("/v1/user-tokens/")
 async def revoke_user_tokens(
     api: Given, project: Caller, user_id: Annotated[str, Query(min_length=1)]
-) -> dict[str, Any]:
+) -> RevokedTokensJson:
     """Revoke all tokens of a user."""
     revoked = await api.stores.ledger.user_tokens.revoke_all(project.id, user_id)
     api.keys.forget()
     return {"message": "Tokens revoked.", "revoked": revoked}
 
 
-@router.get("/v1/users/{user_id:path}/download/")
+@router.get("/v1/users/{user_id:path}/download/", response_model=UserDownloadJson)
 async def download_user(
     user_id: str, api: Given, project: UserReading, user: OfUser
 ) -> StreamingResponse:

@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from typing_extensions import TypedDict
+
+from api.http.json_types import DoneJson, Id
+from api.memories.views import MemoryJson, MessageJson
 from pipeline.tenants.user_tokens import UserToken
 
 
-def token(row: UserToken) -> dict[str, Any]:
+class UserTokenJson(TypedDict):
+    """A token of a user, without its secret."""
+
+    id: Id
+    user_id: str
+    rights: list[str]
+    created_at: datetime
+    expires_at: datetime
+
+
+class NewUserTokenJson(UserTokenJson):
+    """A new token of a user, with its secret."""
+
+    token: str
+
+
+class RevokedTokensJson(DoneJson):
+    """The number of tokens that were revoked."""
+
+    revoked: int
+
+
+class DownloadedMemoryJson(MemoryJson):
+    """A memory, with the message that it was extracted from."""
+
+    input: MessageJson | None
+
+
+class UserDownloadJson(TypedDict):
+    """Everything that is stored of a user."""
+
+    user_id: str
+    memories: list[DownloadedMemoryJson]
+    messages: list[dict[str, Any]]
+
+
+def token(row: UserToken) -> UserTokenJson:
     """A token without its secret."""
     return {
         "id": str(row.id),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
@@ -10,6 +10,7 @@ from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.strict_json import StrictJson
 from api.verification import views as verification_views
+from api.verification.views import HeadsJson, VerifiedPageJson
 from pipeline.domain.tenants import Access
 
 router = APIRouter(tags=["verification"], route_class=StrictJson)
@@ -23,7 +24,7 @@ async def verify(
     cursor: Annotated[
         str | None, Query(max_length=200, description="`next` of the page before.")
     ] = None,
-) -> dict[str, Any]:
+) -> VerifiedPageJson:
     """Compare a page of the events, receipts and history of a project with tamper evidence with
     their seals. Needs an admin key.
 
@@ -42,7 +43,7 @@ async def heads(
     project: Caller,
     grant: Granted,
     after: Annotated[int, Query(ge=0, le=2**62, description="`number` of the last one.")] = 0,
-) -> dict[str, Any]:
+) -> HeadsJson:
     """The recorded heads of a project with tamper evidence, oldest first, at most 1,000. Needs an
     admin key.
 

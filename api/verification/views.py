@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
+from typing_extensions import TypedDict
+
+from api.http.json_types import Id
 from pipeline.seals.chain import Fault
 from pipeline.seals.store import Checkpoint
 from pipeline.seals.verification import VerifiedPage
 
 
-def page(row: VerifiedPage) -> dict[str, Any]:
+class FaultJson(TypedDict):
+    """A row that differs from its seal. `number`: replays, line or version."""
+
+    problem: str
+    kind: str
+    id: Id | None
+    number: int | None
+    lane_id: Id | None
+
+
+class VerifiedPageJson(TypedDict):
     """A page of a verification. `ok` is false without tamper evidence: nothing was verified."""
+
+    ok: bool
+    enabled: bool
+    state: str
+    counter: int
+    sealed: int
+    waiting: int
+    faults: list[FaultJson]
+    next: str | None
+
+
+class HeadJson(TypedDict):
+    """A recorded head of a project. `valid`: this server signed it."""
+
+    number: int
+    counter: int
+    lanes: int
+    root: str
+    sealed_until: datetime | None
+    created_at: datetime
+    valid: bool
+
+
+class HeadsJson(TypedDict):
+    """The recorded heads of a project."""
+
+    project_id: Id
+    results: list[HeadJson]
+
+
+def page(row: VerifiedPage) -> VerifiedPageJson:
+    """A page of a verification."""
     return {
         "ok": row.enabled and not row.faults,
         "enabled": row.enabled,
@@ -23,8 +68,8 @@ def page(row: VerifiedPage) -> dict[str, Any]:
     }
 
 
-def fault(row: Fault) -> dict[str, Any]:
-    """A row that differs from its seal. `number`: replays, line or version."""
+def fault(row: Fault) -> FaultJson:
+    """A row that differs from its seal."""
     return {
         "problem": row.problem,
         "kind": row.kind,
@@ -34,7 +79,7 @@ def fault(row: Fault) -> dict[str, Any]:
     }
 
 
-def checkpoint(row: Checkpoint) -> dict[str, Any]:
+def checkpoint(row: Checkpoint) -> HeadJson:
     """A recorded head of a project."""
     return {
         "number": row.number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
@@ -13,6 +13,7 @@ from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.memories import views as memory_views
+from api.memories.views import ChangePageJson, MemoryJson
 from api.versions.schemas import RestoreRequest
 from pipeline.domain.filters import moment
 from pipeline.versions import service as versions
@@ -23,7 +24,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 @router.post("/v1/memories/{memory_id}/restore/")
 async def restore(
     memory_id: str, request: RestoreRequest, api: Given, project: Caller, grant: Granted
-) -> dict[str, Any]:
+) -> MemoryJson:
     """Give a memory the state of one of its versions, also after it was deleted. That is a new
     version, so it can be taken back by another restore. 409 if another memory has the text.
     """
@@ -51,7 +52,7 @@ async def changes(
     since: Annotated[str, Query(alias="from")],
     until: Annotated[str | None, Query(alias="to")] = None,
     memory_id: str | None = None,
-) -> dict[str, Any]:
+) -> ChangePageJson:
     """The memories that differ between two times (`to`: now), newest change first: added, changed
     or gone, each with both states; texts are cut to 1,000 characters. `diff` shows a changed text,
     and is null for long ones. Ids restrict them to one user, agent, app, run or memory; without
@@ -69,10 +70,14 @@ async def changes(
         offset=page.offset,
     )
 
-    def build() -> dict[str, Any]:
+    def build() -> ChangePageJson:
         results = memory_views.changes(rows)
         envelope = page.envelope(results, sum(counts.values()), http)
-        return envelope | {"counts": counts, "incomplete": incomplete}
+        return {
+            **envelope,
+            "counts": memory_views.change_counts(counts),
+            "incomplete": incomplete,
+        }
 
     states = [state for row in rows for state in (row.before, row.after) if state]
     return await answer(build, rows=len(states), characters=sum(len(s.text) for s in states))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
+from api.http.json_types import DoneJson, PageJson
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
 from api.webhooks import schemas as webhook_schemas
 from api.webhooks import views as webhook_views
+from api.webhooks.views import DeliveryJson, NewWebhookJson, WebhookJson
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import Access
 from pipeline.webhooks import service
@@ -35,7 +37,7 @@ WebhookId = Annotated[UUID, Depends(as_uuid)]
 @router.get("/projects/{project_id}/")
 async def of_project(
     project_id: str, api: Given, project: Caller, grant: Granted
-) -> list[dict[str, Any]]:
+) -> list[WebhookJson]:
     """The project's webhooks. With a read key, only scheme and host of each `url` are shown,
     because the path may be secret.
     """
@@ -47,7 +49,7 @@ async def of_project(
 @router.post("/projects/{project_id}/", status_code=201)
 async def create(
     project_id: str, request: webhook_schemas.CreateRequest, api: Given, project: Caller
-) -> dict[str, Any]:
+) -> NewWebhookJson:
     """Create a webhook. Only this response contains its `secret`, which signs deliveries as
     Standard Webhooks defines.
     """
@@ -57,13 +59,13 @@ async def create(
         private=api.settings.webhook_private == "on",
         webhooks=api.stores.ledger.webhooks,
     )
-    return webhook_views.webhook(created) | {"secret": secret}
+    return {**webhook_views.webhook(created), "secret": secret}
 
 
 @router.put("/{webhook_id}/")
 async def change(
     webhook_id: WebhookId, request: webhook_schemas.ChangeRequest, api: Given, project: Caller
-) -> dict[str, str]:
+) -> DoneJson:
     """Change name, URL, event types or activity of a webhook."""
     values = request.model_dump(exclude_none=True)
     if "url" in values:
@@ -75,7 +77,7 @@ async def change(
 
 
 @router.delete("/{webhook_id}/")
-async def remove(webhook_id: WebhookId, api: Given, project: Caller) -> dict[str, str]:
+async def remove(webhook_id: WebhookId, api: Given, project: Caller) -> DoneJson:
     """Delete a webhook with its deliveries."""
     await api.stores.ledger.webhooks.remove(project.id, webhook_id)
     return {"message": "Webhook deleted successfully"}
@@ -90,7 +92,7 @@ async def log(
     state: webhook_schemas.DeliveryState | None = None,
     number: Annotated[int | None, Query(alias="page")] = None,
     size: Annotated[int | None, Query(alias="page_size")] = None,
-) -> dict[str, Any]:
+) -> PageJson[DeliveryJson]:
     """Deliveries of the last week with their results, newest first."""
     page = page_of(number, size)
     rows, count = await api.stores.ledger.webhooks.log(
@@ -102,7 +104,7 @@ async def log(
 @router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver/")
 async def redeliver(
     webhook_id: WebhookId, delivery_id: UUID, api: Given, project: Caller
-) -> dict[str, str]:
+) -> DoneJson:
     """Send a delivery again, with the same webhook-id."""
     await api.stores.ledger.webhooks.redeliver(project.id, webhook_id, delivery_id)
     return {"message": "Delivery is due"}

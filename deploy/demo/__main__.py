@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 from deploy.demo import asking, crash, screens, sessions, story, tally
-from deploy.demo.answers import EventJson
+from deploy.demo.answers import DemoEvent
 from deploy.demo.client import DemoClient
 from deploy.demo.failure import DemoError
 from deploy.stack.layout import Layout, command_line
@@ -116,7 +116,7 @@ def key(layout: Layout) -> str:
         ) from None
 
 
-def refuse_poor_mix(events: Sequence[EventJson], model: str) -> None:
+def refuse_poor_mix(events: Sequence[DemoEvent], model: str) -> None:
     """Check that the receipts show all expected outcomes, if the built-in rules wrote them.
 
     A language model may decide differently, so it is not checked.

@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 
-class AcceptedJson(BaseModel):
+class DemoAccepted(BaseModel):
     """The response to an add. `ms`: how long the caller waited for it."""
 
     event_id: str
@@ -15,7 +15,7 @@ class AcceptedJson(BaseModel):
     ms: float = 0.0
 
 
-class ReceiptLineJson(BaseModel):
+class DemoReceiptLine(BaseModel):
     """One fact in a receipt; `id` is the memory it is about."""
 
     id: str | None
@@ -25,26 +25,26 @@ class ReceiptLineJson(BaseModel):
     reason: str | None
 
 
-class StageRunJson(BaseModel):
+class DemoStageRun(BaseModel):
     """One stage's run."""
 
     stage: str
     ms: float
 
 
-class WaitingJson(BaseModel):
+class DemoWaiting(BaseModel):
     """The reason an event waits."""
 
     code: str
 
 
-class BatchJson(BaseModel):
+class DemoBatch(BaseModel):
     """The batch in which an event was processed."""
 
     id: str
 
 
-class UsageJson(BaseModel):
+class DemoUsage(BaseModel):
     """The event's own share of the cost of its batches. `batch`: the newest of them."""
 
     models: list[str]
@@ -52,22 +52,22 @@ class UsageJson(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float | None
-    batch: BatchJson | None
+    batch: DemoBatch | None
 
 
-class EventJson(BaseModel):
+class DemoEvent(BaseModel):
     """An event with its receipt."""
 
     id: str
     status: str
-    results: list[ReceiptLineJson]
+    results: list[DemoReceiptLine]
     note: str | None
     error: str | None
     code: str | None
     stage: str | None
-    waiting: WaitingJson | None
-    usage: UsageJson
-    stages: list[StageRunJson]
+    waiting: DemoWaiting | None
+    usage: DemoUsage
+    stages: list[DemoStageRun]
     latency: float | None
 
     @property
@@ -76,13 +76,13 @@ class EventJson(BaseModel):
         return self.status in ("SUCCEEDED", "FAILED")
 
 
-class EventsJson(BaseModel):
+class DemoEvents(BaseModel):
     """A page of events."""
 
-    results: list[EventJson]
+    results: list[DemoEvent]
 
 
-class HitJson(BaseModel):
+class DemoHit(BaseModel):
     """One result of a search."""
 
     memory: str
@@ -90,7 +90,7 @@ class HitJson(BaseModel):
     timestamp: datetime | None
 
 
-class RelationJson(BaseModel):
+class DemoRelation(BaseModel):
     """A relation near the results."""
 
     source: str
@@ -99,14 +99,14 @@ class RelationJson(BaseModel):
     valid_from: datetime | None
 
 
-class SearchJson(BaseModel):
+class DemoSearch(BaseModel):
     """The response to a search."""
 
-    results: list[HitJson]
-    relations: list[RelationJson]
+    results: list[DemoHit]
+    relations: list[DemoRelation]
 
 
-class ChangeJson(BaseModel):
+class DemoChange(BaseModel):
     """One earlier or current state of a memory, and the reason of the change."""
 
     event: str
@@ -115,7 +115,7 @@ class ChangeJson(BaseModel):
     reason: str | None
 
 
-class MemoryJson(BaseModel):
+class DemoMemory(BaseModel):
     """A memory."""
 
     id: str
@@ -123,8 +123,8 @@ class MemoryJson(BaseModel):
     user_id: str | None
 
 
-class MemoriesJson(BaseModel):
+class DemoMemories(BaseModel):
     """A page of memories."""
 
     count: int
-    results: list[MemoryJson]
+    results: list[DemoMemory]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from deploy.demo import screens, tally
-from deploy.demo.answers import EventJson
+from deploy.demo.answers import DemoEvent
 from deploy.demo.client import DemoClient
 from deploy.demo.story import Story
 
@@ -15,7 +15,7 @@ TOP_K = 2
 
 
 def ask(
-    story: Story, user_id: str, events: Sequence[EventJson], *, client: DemoClient, console: Console
+    story: Story, user_id: str, events: Sequence[DemoEvent], *, client: DemoClient, console: Console
 ) -> None:
     """Search for the story's questions, and show the history of a memory that changed."""
     answers = {q: client.search(q, top_k=TOP_K, user_id=user_id) for q in story.questions}

@@ -11,12 +11,12 @@ import httpx
 from pydantic import TypeAdapter
 
 from deploy.demo.answers import (
-    AcceptedJson,
-    ChangeJson,
-    EventJson,
-    EventsJson,
-    MemoriesJson,
-    SearchJson,
+    DemoAccepted,
+    DemoChange,
+    DemoEvent,
+    DemoEvents,
+    DemoMemories,
+    DemoSearch,
 )
 from deploy.demo.failure import DemoError
 from deploy.stack.layout import command_line
@@ -24,7 +24,7 @@ from deploy.stack.layout import command_line
 # Maximum page size of the API; the demo's events and memories fit on one page.
 PAGE_SIZE = 200
 TIMEOUT_S = 30.0
-CHANGES = TypeAdapter(list[ChangeJson])
+CHANGES = TypeAdapter(list[DemoChange])
 
 
 class DemoClient:
@@ -57,7 +57,7 @@ class DemoClient:
         *,
         timestamp: datetime | None = None,
         **ids: str,
-    ) -> AcceptedJson:
+    ) -> DemoAccepted:
         """Post one turn. `timestamp`: when it was said. `ids`: ids that it belongs to."""
         body: dict[str, Any] = {"messages": messages, **ids}
         if timestamp:
@@ -65,29 +65,29 @@ class DemoClient:
         began = time.perf_counter()
         answer = self._ask("POST", "/v3/memories/add/", json=body)
         ms = (time.perf_counter() - began) * 1000
-        return AcceptedJson.model_validate_json(answer).model_copy(update={"ms": ms})
+        return DemoAccepted.model_validate_json(answer).model_copy(update={"ms": ms})
 
-    def event(self, event_id: str) -> EventJson:
+    def event(self, event_id: str) -> DemoEvent:
         """Read an event."""
-        return EventJson.model_validate_json(self._ask("GET", f"/v1/event/{event_id}/"))
+        return DemoEvent.model_validate_json(self._ask("GET", f"/v1/event/{event_id}/"))
 
-    def events(self, run_id: str) -> list[EventJson]:
+    def events(self, run_id: str) -> list[DemoEvent]:
         """All events of a run, of all users, oldest first."""
         params: dict[str, str | int] = {"run_id": run_id, "page_size": PAGE_SIZE}
         answer = self._ask("GET", "/v1/events/", params=params)
-        return EventsJson.model_validate_json(answer).results[::-1]
+        return DemoEvents.model_validate_json(answer).results[::-1]
 
-    def search(self, query: str, *, top_k: int, **ids: str) -> SearchJson:
+    def search(self, query: str, *, top_k: int, **ids: str) -> DemoSearch:
         """Search a user's memories."""
         body = {"query": query, "filters": ids, "top_k": top_k}
-        return SearchJson.model_validate_json(self._ask("POST", "/v3/memories/search/", json=body))
+        return DemoSearch.model_validate_json(self._ask("POST", "/v3/memories/search/", json=body))
 
-    def memories(self, **ids: str) -> MemoriesJson:
+    def memories(self, **ids: str) -> DemoMemories:
         """List a user's memories."""
         body = {"filters": ids, "page_size": PAGE_SIZE}
-        return MemoriesJson.model_validate_json(self._ask("POST", "/v3/memories/", json=body))
+        return DemoMemories.model_validate_json(self._ask("POST", "/v3/memories/", json=body))
 
-    def history(self, memory_id: str) -> list[ChangeJson]:
+    def history(self, memory_id: str) -> list[DemoChange]:
         """Read a memory's history."""
         return CHANGES.validate_json(self._ask("GET", f"/v1/memories/{memory_id}/history/"))
 

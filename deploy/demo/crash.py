@@ -12,7 +12,7 @@ from statistics import median
 from rich.console import Console
 
 from deploy.demo import screens, tally
-from deploy.demo.answers import EventJson
+from deploy.demo.answers import DemoEvent
 from deploy.demo.client import DemoClient
 from deploy.demo.failure import DemoError
 from deploy.demo.sessions import ENDED_WITHIN_S, refuse_failures
@@ -150,7 +150,7 @@ def _await_work(run_id: str, client: DemoClient) -> None:
         raise DemoError(f"No event was begun within {CAUGHT_WITHIN_S:.0f} s: see `{logs}`.")
 
 
-def _standing(events: Sequence[EventJson]) -> str:
+def _standing(events: Sequence[DemoEvent]) -> str:
     """Number of events by status: "9 RUNNING, 15 PENDING"."""
     counted = Counter(event.status for event in events)
     return ", ".join(f"{counted[name]} {name}" for name in sorted(counted, reverse=True))
@@ -158,9 +158,9 @@ def _standing(events: Sequence[EventJson]) -> str:
 
 def _until_ended(
     run_id: str, aftermath: Aftermath, *, layout: Layout, client: DemoClient
-) -> list[EventJson]:
+) -> list[DemoEvent]:
     """Show the recovery until every event has ended. Returns the events."""
-    events: list[EventJson] = []
+    events: list[DemoEvent] = []
 
     def over() -> bool:
         nonlocal events
@@ -186,7 +186,7 @@ def _look_at_worker(aftermath: Aftermath, layout: Layout) -> None:
 
 
 def _prove(
-    events: Sequence[EventJson], count: int, run_id: str, *, client: DemoClient, console: Console
+    events: Sequence[DemoEvent], count: int, run_id: str, *, client: DemoClient, console: Console
 ) -> None:
     """Compare the stored memories with the receipts."""
     stored = client.memories(run_id=run_id)

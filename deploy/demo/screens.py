@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.demo.answers import (
-    AcceptedJson,
-    ChangeJson,
-    EventJson,
-    ReceiptLineJson,
-    RelationJson,
-    SearchJson,
+    DemoAccepted,
+    DemoChange,
+    DemoEvent,
+    DemoReceiptLine,
+    DemoRelation,
+    DemoSearch,
 )
 from deploy.demo.story import Session, date_text
 from deploy.demo.tally import OUTCOMES, RULES, Cost, outcomes
@@ -40,7 +40,7 @@ def session(number: int, chat: Session) -> RenderableType:
     return Text(f"Session {number}, {chat.day}: {chat.title}", style="bold")
 
 
-def accepted(number: int, speaker: str, words: str, answer: AcceptedJson) -> RenderableType:
+def accepted(number: int, speaker: str, words: str, answer: DemoAccepted) -> RenderableType:
     """A turn, and the API's immediate response."""
     grid = _plain()
     grid.add_row(str(number), Text.assemble((f"{speaker}: ", "blue"), words))
@@ -48,7 +48,7 @@ def accepted(number: int, speaker: str, words: str, answer: AcceptedJson) -> Ren
     return _indented(grid)
 
 
-def _at_once(answer: AcceptedJson) -> Text:
+def _at_once(answer: DemoAccepted) -> Text:
     return Text.assemble(
         ("-> ", "dim"),
         (answer.status, "yellow"),
@@ -56,7 +56,7 @@ def _at_once(answer: AcceptedJson) -> Text:
     )
 
 
-def progress(events: Sequence[EventJson]) -> RenderableType:
+def progress(events: Sequence[DemoEvent]) -> RenderableType:
     """One line for each event: milliseconds of finished stages, the current stage, the status."""
     table = _headed()
     table.add_column("turn")
@@ -69,7 +69,7 @@ def progress(events: Sequence[EventJson]) -> RenderableType:
     return _indented(table, above=1)
 
 
-def _stages(event: EventJson) -> Iterator[Text]:
+def _stages(event: DemoEvent) -> Iterator[Text]:
     done = {run.stage: run.ms for run in event.stages}
     for name in STAGES:
         if event.stage == name and not event.ended:
@@ -80,7 +80,7 @@ def _stages(event: EventJson) -> Iterator[Text]:
             yield Text("-" if event.ended else "", style="dim")
 
 
-def _status(event: EventJson) -> Text:
+def _status(event: DemoEvent) -> Text:
     if event.waiting and not event.ended:
         return Text(f"waits: {event.waiting.code}", style="yellow")
     return Text(event.status, style=STATUS_COLOURS.get(event.status, "dim"))
@@ -92,7 +92,7 @@ def _ms(value: float | None) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
-def receipts(events: Sequence[EventJson]) -> RenderableType:
+def receipts(events: Sequence[DemoEvent]) -> RenderableType:
     """The receipt of each turn: outcome, memory, its earlier text, and the reason of a change."""
     table = _headed()
     table.add_column("turn")
@@ -108,7 +108,7 @@ def receipts(events: Sequence[EventJson]) -> RenderableType:
     return _indented(table, above=1)
 
 
-def _memory(line: ReceiptLineJson) -> Text:
+def _memory(line: DemoReceiptLine) -> Text:
     text = Text(line.memory or "-", style="strike" if line.event == "DELETE" else "")
     if line.old_memory and line.old_memory != line.memory:
         text.append(f"\nbefore: {line.old_memory}", style="dim")
@@ -133,7 +133,7 @@ def _price(spent: Cost) -> str:
     return ", price unknown" if spent.calls else ""
 
 
-def mix(events: Sequence[EventJson]) -> Text:
+def mix(events: Sequence[DemoEvent]) -> Text:
     """Number of each outcome."""
     counted = outcomes(events)
     parts = [(f"{counted[name]} {name}", COLOURS[name]) for name in OUTCOMES if counted[name]]
@@ -142,7 +142,7 @@ def mix(events: Sequence[EventJson]) -> Text:
     return text.append(f", {empty} with nothing to store" * bool(empty)).append(".")
 
 
-def found(query: str, answer: SearchJson) -> RenderableType:
+def found(query: str, answer: DemoSearch) -> RenderableType:
     """A question, and the memories that answer it, best first."""
     rows = _plain()
     for hit in answer.results:
@@ -150,7 +150,7 @@ def found(query: str, answer: SearchJson) -> RenderableType:
     return Group(Text(f"{query}", style="bold"), _indented(rows), "")
 
 
-def graph(edges: Sequence[RelationJson]) -> RenderableType:
+def graph(edges: Sequence[DemoRelation]) -> RenderableType:
     """The first relations around the results."""
     rows = _plain()
     for edge in edges[:RELATIONS_SHOWN]:
@@ -163,7 +163,7 @@ def _since(moment: datetime | None) -> Text:
     return Text(f"since {date_text(moment)}" if moment else "-", style="dim")
 
 
-def history(changes: Sequence[ChangeJson]) -> RenderableType:
+def history(changes: Sequence[DemoChange]) -> RenderableType:
     """All states of a memory, oldest first."""
     rows = _plain()
     for change in changes:

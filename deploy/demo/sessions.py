@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 
 from deploy.demo import screens, tally
-from deploy.demo.answers import AcceptedJson, EventJson
+from deploy.demo.answers import DemoAccepted, DemoEvent
 from deploy.demo.client import DemoClient
 from deploy.demo.failure import DemoError
 from deploy.demo.story import Session, Story
@@ -20,7 +20,7 @@ ENDED_WITHIN_S = 180.0
 FRAMES_PER_S = 12
 
 
-def tell(story: Story, user_id: str, *, client: DemoClient, console: Console) -> list[EventJson]:
+def tell(story: Story, user_id: str, *, client: DemoClient, console: Console) -> list[DemoEvent]:
     """Post all sessions one after the other, and show each receipt. Returns the ended events.
 
     Errors: DemoError if an event fails or does not end.
@@ -37,7 +37,7 @@ def tell(story: Story, user_id: str, *, client: DemoClient, console: Console) ->
 
 def _post(
     session: Session, speaker: str, user_id: str, *, client: DemoClient, console: Console
-) -> list[AcceptedJson]:
+) -> list[DemoAccepted]:
     """Post the turns of a session, and print each answer."""
     answers = []
     for number, turn in enumerate(session.turns, start=1):
@@ -51,7 +51,7 @@ def _post(
     return answers
 
 
-def _watch(ids: Sequence[str], *, client: DemoClient, console: Console) -> list[EventJson]:
+def _watch(ids: Sequence[str], *, client: DemoClient, console: Console) -> list[DemoEvent]:
     """Show the events' progress: live on a terminal, else once they have ended."""
     if not console.is_terminal:
         events = follow(ids, client.event, lambda _: None)
@@ -63,10 +63,10 @@ def _watch(ids: Sequence[str], *, client: DemoClient, console: Console) -> list[
 
 def follow(
     ids: Sequence[str],
-    look: Callable[[str], EventJson],
-    show: Callable[[Sequence[EventJson]], None],
+    look: Callable[[str], DemoEvent],
+    show: Callable[[Sequence[DemoEvent]], None],
     within_s: float = ENDED_WITHIN_S,
-) -> list[EventJson]:
+) -> list[DemoEvent]:
     """Poll the events until all have ended, and show each state.
 
     Returns them in the order of `ids`.
@@ -87,7 +87,7 @@ def follow(
     return events
 
 
-def refuse_failures(events: Sequence[EventJson], within_s: float) -> None:
+def refuse_failures(events: Sequence[DemoEvent], within_s: float) -> None:
     """Check that all events succeeded. Errors: DemoError that names the first one that did not."""
     for event in events:
         if event.status == "FAILED":

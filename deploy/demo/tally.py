@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deploy.demo.answers import EventJson, MemoriesJson
+from deploy.demo.answers import DemoEvent, DemoMemories
 
 OUTCOMES = ("ADD", "UPDATE", "DELETE", "NOOP")
 # Outcomes of the three sessions with local/rules, in addition to a DELETE.
@@ -26,28 +26,28 @@ class Cost:
     events: int
 
 
-def outcomes(events: Iterable[EventJson]) -> Counter[str]:
+def outcomes(events: Iterable[DemoEvent]) -> Counter[str]:
     """Number of receipt lines by outcome."""
     return Counter(line.event for event in events for line in event.results)
 
 
-def unexplained(events: Iterable[EventJson]) -> int:
+def unexplained(events: Iterable[DemoEvent]) -> int:
     """Number of receipt lines without a reason."""
     return sum(not line.reason for event in events for line in event.results)
 
 
-def missing(events: Sequence[EventJson]) -> list[str]:
+def missing(events: Sequence[DemoEvent]) -> list[str]:
     """Expected outcomes that are not in any receipt."""
     return sorted(EXPECTED - outcomes(events).keys())
 
 
-def changed(events: Iterable[EventJson]) -> str | None:
+def changed(events: Iterable[DemoEvent]) -> str | None:
     """Id of the first memory that an UPDATE changed, or None."""
     updated = (line.id for event in events for line in event.results if line.event == "UPDATE")
     return next((memory_id for memory_id in updated if memory_id), None)
 
 
-def cost(events: Sequence[EventJson]) -> Cost:
+def cost(events: Sequence[DemoEvent]) -> Cost:
     """The cost of the events, as the sum of their own shares."""
     spent = [event.usage for event in events]
     priced = [usage.cost_usd for usage in spent if usage.cost_usd is not None]
@@ -61,13 +61,13 @@ def cost(events: Sequence[EventJson]) -> Cost:
     )
 
 
-def due(events: Iterable[EventJson]) -> int:
+def due(events: Iterable[DemoEvent]) -> int:
     """Number of memories that should exist according to the receipts."""
     counted = outcomes(events)
     return counted["ADD"] - counted["DELETE"]
 
 
-def doubles(stored: MemoriesJson) -> int:
+def doubles(stored: DemoMemories) -> int:
     """Number of memories whose text is stored more than once for the same owner."""
     pairs = [(row.user_id, row.memory) for row in stored.results]
     return len(pairs) - len(set(pairs))

@@ -7,10 +7,11 @@ from typing import Any
 
 import httpx
 import jsonschema
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-from api.answers import ANSWERS, COMPONENTS, LATER, ref
+from api.description import describe
 from api.routers import ROUTERS
 
 ROUTES = [
@@ -45,19 +46,25 @@ def operation_of(method: str, path: str) -> str | None:
 
 
 def fault_of(operation: str, answer: Any, *, status: int = 200) -> str | None:
-    later = operation in LATER and status == 202
-    errors = (_later() if later else _validator(operation)).iter_errors(answer)
-    error = jsonschema.exceptions.best_match(errors)
+    """The first difference of a response from the description; None without one."""
+    error = jsonschema.exceptions.best_match(_validator(operation, status).iter_errors(answer))
     return None if error is None else f"{error.json_path}: {error.message[:300]}"
 
 
 @cache
-def _validator(operation: str) -> jsonschema.Draft202012Validator:
-    schema = dict(ANSWERS[operation]) | {"components": {"schemas": dict(COMPONENTS)}}
-    return jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+def description() -> dict[str, Any]:
+    """The OpenAPI description of all routes."""
+    app = FastAPI(title="Memlane", version="1")
+    for router in ROUTERS:
+        app.include_router(router)
+    return describe(app, "/")
 
 
 @cache
-def _later() -> jsonschema.Draft202012Validator:
-    schema = dict(ref("NotReady")) | {"components": {"schemas": dict(COMPONENTS)}}
-    return jsonschema.Draft202012Validator(schema)
+def _validator(operation: str, status: int) -> jsonschema.Draft202012Validator:
+    method, path = operation.split()
+    responses = description()["paths"][path][method.lower()]["responses"]
+    assert str(status) in responses, f"{operation}: {status} is not described"
+    schema = responses[str(status)]["content"]["application/json"]["schema"]
+    schema = schema | {"components": description()["components"]}
+    return jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -93,7 +94,7 @@ async def _by_project(api: Api, session: ConsoleSession) -> list[dict[str, Any]]
     ]
 
 
-def _series(days: list[dict[str, Any]]) -> list[list[float]]:
+def _series(days: Sequence[usage_views.DayUsageJson]) -> list[list[float]]:
     """Days as Unix times, with calls and thousands of tokens."""
     midnight = datetime.min.time().replace(tzinfo=UTC)
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,8 @@ from api.dependencies import Given
 from api.graph import routes
 from api.graph.schemas import MergeRequest, RenameRequest
 from api.http.ids import EntityIds, uuid
-from api.http.paging import Page
+from api.http.paging import PageRange
+from api.search.views import RelationJson
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
@@ -41,7 +43,7 @@ async def graph(
     valid_at: str = "",
 ) -> Response:
     """The relations of these ids, or those around an entity: the drawing and a page of its rows."""
-    rows: list[dict[str, Any]] = []
+    rows: list[RelationJson] = []
     incomplete, count, number = False, 0, page_number(request)
     drawing, place = divmod((number - 1) * SHOWN, DRAWN)
     if ids:
@@ -49,7 +51,7 @@ async def graph(
             api,
             session.project,
             request,
-            Page(drawing + 1, DRAWN),
+            PageRange(drawing + 1, DRAWN),
             ids,
             entity=entity or None,
             entity_id=None,
@@ -112,7 +114,7 @@ async def delete(
     return back(request, "/graph", done="entity-deleted")
 
 
-def _picture(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _picture(rows: Sequence[RelationJson]) -> dict[str, Any]:
     """Nodes and links for the drawing."""
     nodes: dict[str, dict[str, Any]] = {}
     for row in rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -18,7 +19,7 @@ from api.curator import routes as curator_routes
 from api.curator import views as curator_views
 from api.curator.schemas import CuratorRunRequest
 from api.dependencies import Given
-from api.http.paging import Page
+from api.http.paging import PageRange
 from api.suggestions import routes
 from api.suggestions import views as suggestion_views
 from api.suggestions.schemas import AcceptRequest, DecideRequest
@@ -40,8 +41,8 @@ async def inbox(
 ) -> Response:
     """Suggestions, conflicts, or runs of the curator, newest first."""
     ledger, project = api.stores.ledger, session.project
-    rows: list[dict[str, Any]]
-    page = Page(page_number(request), SHOWN)
+    rows: Sequence[Mapping[str, Any]]
+    page = PageRange(page_number(request), SHOWN)
     window = {"limit": page.limit, "offset": page.offset}
     match kind:
         case "conflicts":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -28,7 +29,7 @@ def request(query: str) -> Request:
     )  # fmt: skip
 
 
-def read(query: str) -> dict[str, Any]:
+def read(query: str) -> Mapping[str, Any]:
     given = {name: int(values[0]) for name, values in parse_qs(query).items()}
     page = page_of(
         given.get("page"), given.get("page_size"), offset=given.get("offset"), may_end=True

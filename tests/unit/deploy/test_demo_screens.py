@@ -9,13 +9,13 @@ from rich.console import Console, RenderableType
 
 from deploy.demo import screens
 from deploy.demo.answers import (
-    AcceptedJson,
-    ChangeJson,
-    HitJson,
-    RelationJson,
-    SearchJson,
-    StageRunJson,
-    WaitingJson,
+    DemoAccepted,
+    DemoChange,
+    DemoHit,
+    DemoRelation,
+    DemoSearch,
+    DemoStageRun,
+    DemoWaiting,
 )
 from deploy.demo.tally import Cost
 from tests.unit.deploy.test_demo_tally import event, line
@@ -31,22 +31,22 @@ def plain(what: RenderableType, width: int = 80) -> str:
 
 
 def test_an_accepted_turn_shows_words_and_event() -> None:
-    answer = AcceptedJson(event_id="5f0c7d3e", status="PENDING", ms=3.44)
+    answer = DemoAccepted(event_id="5f0c7d3e", status="PENDING", ms=3.44)
     text = plain(screens.accepted(2, "Maya", "I live in Bern.", answer))
     assert text == "  2  Maya: I live in Bern.\n     -> PENDING  event 5f0c7d3e"
 
 
 def test_brackets_in_what_was_said_are_text_not_markup() -> None:
-    answer = AcceptedJson(event_id="e", status="PENDING")
+    answer = DemoAccepted(event_id="e", status="PENDING")
     assert "[red]alert[/]" in plain(screens.accepted(1, "Maya", "[red]alert[/]", answer))
     assert "[red]alert[/]" in plain(screens.receipts([event(line("ADD", "[red]alert[/]"))]))
 
 
 def test_progress_shows_finished_running_and_skipped_stages() -> None:
     running = event(
-        status="RUNNING", stage="retrieve", stages=[StageRunJson(stage="extract", ms=2)]
+        status="RUNNING", stage="retrieve", stages=[DemoStageRun(stage="extract", ms=2)]
     )
-    skipped = event(stages=[StageRunJson(stage="extract", ms=250)])
+    skipped = event(stages=[DemoStageRun(stage="extract", ms=250)])
     _, head, rule, first, second = plain(screens.progress([running, skipped])).splitlines()
     names = ["turn", "extract", "retrieve", "consolidate", "apply", "relate", "status"]
     assert head.split()[:7] == names
@@ -56,12 +56,12 @@ def test_progress_shows_finished_running_and_skipped_stages() -> None:
 
 
 def test_progress_says_what_an_event_waits_for() -> None:
-    waits = event(status="RUNNING", stage="extract", waiting=WaitingJson(code="LLM_UNAVAILABLE"))
+    waits = event(status="RUNNING", stage="extract", waiting=DemoWaiting(code="LLM_UNAVAILABLE"))
     assert "waits: LLM_UNAVAILABLE" in plain(screens.progress([waits]), width=100)
 
 
 def test_progress_fits_eighty_columns() -> None:
-    runs = [StageRunJson(stage=name, ms=1234.5) for name in screens.STAGES]
+    runs = [DemoStageRun(stage=name, ms=1234.5) for name in screens.STAGES]
     text = plain(screens.progress([event(stages=runs, latency=98765.4)]))
     assert len(text.splitlines()) == 4
     assert "…" not in text
@@ -102,17 +102,17 @@ def test_the_mix_counts_outcomes_and_empty_receipts() -> None:
 
 
 def test_answers_and_relations_show_scores_and_since_when() -> None:
-    hit = HitJson(memory="Maya lives in Porto", score=0.912, timestamp=MARCH)
-    text = plain(screens.found("Where?", SearchJson(results=[hit], relations=[])))
+    hit = DemoHit(memory="Maya lives in Porto", score=0.912, timestamp=MARCH)
+    text = plain(screens.found("Where?", DemoSearch(results=[hit], relations=[])))
     assert text.splitlines()[:2] == ["Where?", "  0.91  Maya lives in Porto  since 2 March 2026"]
-    edge = RelationJson(source="Maya", relationship="lives_in", target="Porto", valid_from=None)
+    edge = DemoRelation(source="Maya", relationship="lives_in", target="Porto", valid_from=None)
     assert "  Maya --lives_in--> Porto" in plain(screens.graph([edge]))
 
 
 def test_a_history_shows_each_state_with_its_reason() -> None:
     changes = [
-        ChangeJson(event="ADD", old_memory=None, new_memory="in Bern", reason="new"),
-        ChangeJson(event="DELETE", old_memory="in Bern", new_memory=None, reason="asked to"),
+        DemoChange(event="ADD", old_memory=None, new_memory="in Bern", reason="new"),
+        DemoChange(event="DELETE", old_memory="in Bern", new_memory=None, reason="asked to"),
     ]
     first, second = plain(screens.history(changes)).splitlines()[1:]
     assert first.split() == ["ADD", "in", "Bern", "new"]

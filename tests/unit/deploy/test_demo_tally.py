@@ -8,24 +8,24 @@ import pytest
 
 from deploy.demo import tally
 from deploy.demo.__main__ import refuse_poor_mix
-from deploy.demo.answers import BatchJson, EventJson, MemoriesJson, ReceiptLineJson, UsageJson
+from deploy.demo.answers import DemoBatch, DemoEvent, DemoMemories, DemoReceiptLine, DemoUsage
 from deploy.demo.failure import DemoError
 from deploy.demo.sessions import follow, refuse_failures
 
 
-def line(outcome: str, memory: str = "Maya lives in Bern", **given: Any) -> ReceiptLineJson:
+def line(outcome: str, memory: str = "Maya lives in Bern", **given: Any) -> DemoReceiptLine:
     values = {"id": "m1", "old_memory": None, "reason": "said so"} | given
-    return ReceiptLineJson(event=outcome, memory=memory, **values)
+    return DemoReceiptLine(event=outcome, memory=memory, **values)
 
 
-def event(*lines: ReceiptLineJson, status: str = "SUCCEEDED", **given: Any) -> EventJson:
-    usage = UsageJson(
+def event(*lines: DemoReceiptLine, status: str = "SUCCEEDED", **given: Any) -> DemoEvent:
+    usage = DemoUsage(
         models=["local/rules"],
         calls=0,
         prompt_tokens=0,
         completion_tokens=0,
         cost_usd=None,
-        batch=BatchJson(id="b0"),
+        batch=DemoBatch(id="b0"),
     )
     values: dict[str, Any] = {
         "id": "e1",
@@ -38,23 +38,23 @@ def event(*lines: ReceiptLineJson, status: str = "SUCCEEDED", **given: Any) -> E
         "stages": [],
         "latency": 12.0,
     }
-    return EventJson(status=status, results=list(lines), **(values | given))
+    return DemoEvent(status=status, results=list(lines), **(values | given))
 
 
-def paid(batch: str) -> UsageJson:
-    return UsageJson(
+def paid(batch: str) -> DemoUsage:
+    return DemoUsage(
         models=["openai/gpt-4o-mini"],
         calls=3,
         prompt_tokens=900,
         completion_tokens=90,
         cost_usd=0.03,
-        batch=BatchJson(id=batch),
+        batch=DemoBatch(id=batch),
     )
 
 
-def memories(*texts: str) -> MemoriesJson:
+def memories(*texts: str) -> DemoMemories:
     results = [{"id": str(n), "memory": text, "user_id": "u"} for n, text in enumerate(texts)]
-    return MemoriesJson.model_validate({"count": len(texts), "results": results})
+    return DemoMemories.model_validate({"count": len(texts), "results": results})
 
 
 MIXED = [event(line("ADD"), line("ADD")), event(line("UPDATE", id="m7")), event(line("NOOP"))]

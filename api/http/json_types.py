@@ -1,0 +1,107 @@
+"""JSON types of responses: what several features send.
+
+A feature declares its responses as TypedDicts in its `views.py`. Their names end with `Json`; the
+OpenAPI description leaves the ending out.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, NotRequired, Required, TypeVar
+
+from pydantic import GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema
+from typing_extensions import TypedDict, get_type_hints
+
+from pipeline.domain.events import Status
+from pipeline.domain.scope import Scope
+
+Row = TypeVar("Row")
+
+
+def words(*values: str) -> WithJsonSchema:
+    """The JSON schema of a string that is one of these words."""
+    return WithJsonSchema({"type": "string", "enum": list(values)})
+
+
+Id = Annotated[str, WithJsonSchema({"type": "string", "format": "uuid"})]
+# Clients know four statuses: see api.events.views.shown.
+EventStatus = Annotated[Status, words("PENDING", "RUNNING", "SUCCEEDED", "FAILED")]
+
+
+# Time of a write. An object that is not stored yet has none, and is in no response.
+StoredTime = Annotated[datetime | None, WithJsonSchema({"type": "string", "format": "date-time"})]
+
+
+class SelectedFields:
+    """JSON schema of a type whose `fields` can be selected: only the id is always there."""
+
+    def __init__(self, name: str) -> None:
+        """Set the name of the component."""
+        self._name = name
+        self._type: Any = None
+
+    def __get_pydantic_core_schema__(self, whole: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The schema of the same fields, all optional but the id."""
+        if self._type is None:
+            fields = {**get_type_hints(whole, include_extras=True), "id": Required[Id]}
+            make: Any = TypedDict
+            self._type = make(self._name, fields, total=False)
+            self._type.__doc__ = whole.__doc__
+        return handler.generate_schema(self._type)
+
+
+class DoneJson(TypedDict):
+    """A sentence that says what was done."""
+
+    message: str
+
+
+class StartedJson(TypedDict):
+    """An event that was started by a request."""
+
+    message: str
+    event_id: Id
+
+
+class ScopeIdsJson(TypedDict):
+    """The four ids of a scope."""
+
+    user_id: str | None
+    agent_id: str | None
+    app_id: str | None
+    run_id: str | None
+
+
+def scope_ids(scope: Scope) -> ScopeIdsJson:
+    """The four ids of a scope."""
+    return {
+        "user_id": scope.user_id,
+        "agent_id": scope.agent_id,
+        "app_id": scope.app_id,
+        "run_id": scope.run_id,
+    }
+
+
+class PageKeysJson(TypedDict):
+    """The keys of a page beside its rows.
+
+    `truncated`: the page ended early, because its rows are large.
+    """
+
+    count: int
+    next: str | None
+    previous: str | None
+    truncated: NotRequired[bool]
+
+
+class PageJson(PageKeysJson, Generic[Row]):
+    """A page of rows, in the envelope of the Mem0 Platform."""
+
+    results: list[Row]
+
+
+class ResultsJson(TypedDict, Generic[Row]):
+    """All rows of a list that has no pages."""
+
+    results: list[Row]

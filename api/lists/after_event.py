@@ -1,0 +1,35 @@
+"""Reads that wait for the end of an event: `after_event` and `wait` of lists and searches."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from api.auth.users import require_key
+from api.dependencies import Api
+from api.events import views as event_views
+from api.http.json_types import EventStatus
+from api.lists.schemas import ReadRequest
+from pipeline.domain.events import FINAL
+from pipeline.tenants.projects import Project
+
+
+class AfterEventJson(TypedDict, total=False):
+    """The status of the event, and if it has ended; only with `after_event`."""
+
+    after_event_status: EventStatus
+    after_event_ended: bool
+
+
+async def caught_up(
+    request: ReadRequest, api: Api, project: Project, user: str | None
+) -> AfterEventJson:
+    """Wait for the event of `after_event`. Returns its status, and if it has ended."""
+    if request.after_event is None:
+        return {}
+    require_key(user, "after_event")
+    ledger = api.stores.ledger.events
+    status = await ledger.status(project.id, request.after_event)
+    if status not in FINAL and request.wait:
+        await api.watch.ended(request.after_event, timeout_s=request.wait)
+        status = await ledger.status(project.id, request.after_event)
+    return {"after_event_status": event_views.shown(status), "after_event_ended": status in FINAL}

@@ -1,0 +1,13 @@
+"""Responses to lists of memories."""
+
+from __future__ import annotations
+
+from api.http.json_types import PageKeysJson
+from api.lists.after_event import AfterEventJson
+from api.memories.views import MemoryRowJson
+
+
+class ListPageJson(PageKeysJson, AfterEventJson):
+    """A page of memories, and the status of the event of `after_event`."""
+
+    results: list[MemoryRowJson]
