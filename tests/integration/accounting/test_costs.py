@@ -37,7 +37,7 @@ async def server(engine: Engine) -> AsyncIterator[LLMServer]:
 
 async def receipts(engine: Engine, ids: Sequence[UUID]) -> dict[str, int]:
     """Sums of the usage on the receipts of these events."""
-    shares = [usage_views.usage(await engine.event(event_id)) for event_id in ids]
+    shares: list[Any] = [usage_views.usage(await engine.event(event_id)) for event_id in ids]
     return {name: sum(share[name] for share in shares) for name in COUNTED}
 
 
@@ -218,6 +218,7 @@ async def test_shares_go_by_the_size_of_an_event_and_leave_no_remainder(engine: 
     assert [share.prompt_tokens for share in shares] == sorted(s.prompt_tokens for s in shares)
     assert all(share.prompt_tokens and share.nano_usd for share in shares)
     shown = usage_views.usage(await engine.event(ids[0]))
+    assert shown["batch"] is not None
     assert shown["batch"]["events"] == len(ids)
     assert (shown["batch"]["prompt_tokens"], shown["batch"]["cost_usd"]) == (1_000, 1e-7)
 

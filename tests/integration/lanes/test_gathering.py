@@ -81,6 +81,7 @@ async def test_turns_wait_with_the_reason_and_run_together(
     ids = [await say(engine, "I live in Bern.")]
     shown = event_views.event(await engine.event(ids[0]))
     assert (shown["status"], shown["stage"]) == (Status.PENDING, None)
+    assert shown["waiting"] is not None
     assert shown["waiting"]["code"] == GATHERING
     assert shown["waiting"]["until"] is not None
     [progress] = (await engine.ledger.events.progress(ids)).values()
