@@ -102,7 +102,8 @@ class Fleet:
 def started(root: Path) -> Iterator[Fleet]:
     with ExitStack() as stack:
         net = stack.enter_context(network("n32", "postgres", "valkey", *APIS, *WORKERS, *SWEEPERS))
-        (root / "postgres").mkdir()
+        for folder in ("postgres", "valkey", "hosts"):
+            (root / folder).mkdir(exist_ok=True)
         with net.inside("postgres"):
             postgres = OpenPostgres(root / "postgres", net)
             postgres.start()

@@ -1,4 +1,4 @@
-"""TLS and passwords to PostgreSQL, Redis and RabbitMQ: certificates are checked; no plain way."""
+"""TLS and passwords to PostgreSQL and Redis: certificates are checked; no plain way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.support.stack import Stack
 from tests.support.tls import (
     Certificates,
     TlsPostgres,
-    TlsRabbitMQ,
     TlsRedis,
     make_certificates,
 )
@@ -39,7 +38,7 @@ def postgres(
         yield server
 
 
-@pytest.fixture(scope="module", params=[TlsRedis, TlsRabbitMQ])
+@pytest.fixture(scope="module", params=[TlsRedis])
 def broker(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -72,7 +71,7 @@ async def test_a_database_is_verified(postgres: TlsPostgres, certificates: Certi
 async def test_a_broker_is_verified(broker: Server, certificates: Certificates) -> None:
     good = {"broker_url": broker.url, "broker_ca": certificates.authority}
     assert await refusals(**good) == []
-    plain = broker.url.replace("rediss:", "redis:").replace("amqps:", "amqp:")
+    plain = broker.url.replace("rediss:", "redis:")
     for changes in (
         {"broker_ca": certificates.stranger},
         {"broker_ca": None},  # the system's authorities

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import shutil
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -13,10 +11,9 @@ from sqlalchemy import make_url
 from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.ports import HOST
-from deploy.stack.postgres import PROTOCOL_3
+from deploy.stack.postgres import PROTOCOL_3, choose_user
 from deploy.stack.server import Server, exchange, own_environment
 
-USER = "nobody"  # PgBouncer refuses to run as root
 CONFIG = """\
 [databases]
 * = host={host} port={target_port}
@@ -71,20 +68,14 @@ class PgBouncer(Server):
                 size=self._size,
             )
         )
-        if os.geteuid() == 0:
-            uid = pwd.getpwnam(USER).pw_uid
-            for path in (folder, users, config):
-                os.chown(path, uid, -1)
 
     def command(self) -> Command:
         """Command line of the pooler."""
-        argv = [self._program, str(self.layout.root / "pgbouncer" / "pgbouncer.ini")]
-        user = "self"
-        if os.geteuid() == 0:
-            entry = pwd.getpwnam(USER)
-            user = f"{entry.pw_uid}:{entry.pw_gid}"
-            self.layout.root.chmod(self.layout.root.stat().st_mode | 0o011)
-        return Command(tuple(argv), own_environment(), cwd=Path("/"), user=user)
+        folder = self.layout.root / "pgbouncer"
+        # PgBouncer refuses to run as root, as PostgreSQL does.
+        user = choose_user(Path(self._program), self.layout.root, folder)
+        argv = (self._program, str(folder / "pgbouncer.ini"))
+        return Command(argv, own_environment(), cwd=folder, user=user)
 
     def ready(self) -> bool:
         """True if it answers the start of a session."""

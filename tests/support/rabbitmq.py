@@ -97,11 +97,12 @@ class RabbitMQ(Server):
         return exchange(self.port, GREETING, enough=1)[:1] == METHOD_FRAME
 
     def kill(self) -> None:
-        """Kill the server and its helper processes."""
+        """Kill the server and its helper processes, epmd too; `start` starts it again."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        self.end_rest()
 
     def end_rest(self) -> None:
         """End epmd."""

@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +20,9 @@ from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.layout import write_private
 from deploy.stack.ports import HOST
-from deploy.stack.postgres import USER, Postgres
-from deploy.stack.server import PROBE_TIMEOUT_S, Server
+from deploy.stack.postgres import PROTOCOL_3, USER, Postgres
+from deploy.stack.server import PROBE_TIMEOUT_S, Server, exchange
 from deploy.stack.servers import Redis
-from tests.support.rabbitmq import RabbitMQ
 
 DEBIAN_POSTGRES = Path("/usr/lib/postgresql/15/bin")
 DAYS = "2"
@@ -120,6 +120,12 @@ class TlsPostgres(Postgres):
         settings = [part for pair in options.items() for part in ("-c", "=".join(pair))]
         return replace(command, argv=(*command.argv, *settings))
 
+    def ready(self) -> bool:
+        """True if it refuses a connection without TLS."""
+        names = f"user\0{USER}\0database\0{USER}\0\0".encode()
+        packet = struct.pack("!ii", 8 + len(names), PROTOCOL_3) + names
+        return b"no encryption" in exchange(self.port, packet, enough=1_000)
+
 
 class TlsRedis(Redis):
     """Redis that listens with TLS only."""
@@ -153,33 +159,6 @@ class TlsRedis(Redis):
     def ready(self) -> bool:
         request = f"AUTH {self._password}\r\nPING\r\n".encode()
         return tls_exchange(self, request).startswith(b"+OK")
-
-
-class TlsRabbitMQ(RabbitMQ):
-    """RabbitMQ that listens with TLS only."""
-
-    def __init__(self, root: Path, certificates: Certificates) -> None:
-        super().__init__(root)
-        self._certificates = certificates
-
-    @property
-    def url(self) -> str:
-        return super().url.replace("amqp://", "amqps://")
-
-    def prepare(self) -> None:
-        super().prepare()
-        file, made = self.layout.root / "rabbitmq" / "rabbitmq.conf", self._certificates
-        plain = f"listeners.tcp.default = {HOST}:{self.port}\n"
-        tls = (
-            f"listeners.tcp = none\nlisteners.ssl.default = {HOST}:{self.port}\n"
-            f"ssl_options.cacertfile = {made.authority}\n"
-            f"ssl_options.certfile = {made.certificate}\nssl_options.keyfile = {made.key}\n"
-            "ssl_options.verify = verify_none\n"
-        )
-        file.write_text(file.read_text().replace(plain, tls))
-
-    def ready(self) -> bool:
-        return tls_exchange(self, b"AMQP\x00\x00\x09\x01")[:1] == b"\x01"
 
 
 def tls_exchange(server: Server, request: bytes) -> bytes:
