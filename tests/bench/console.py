@@ -121,7 +121,7 @@ async def open_consoles(stack: Stack, stop: asyncio.Event) -> None:
 
 
 async def accept(stack: Stack) -> dict[str, Any]:
-    """What five open consoles take from the accept path, in CPU time of all processes.
+    """The CPU time of all processes that five open consoles take from the accept path.
 
     An accepted add costs CPU, and so does a second of open consoles. On a saturated machine the
     consoles displace as many adds as their CPU time could pay for. Wall-clock rates of adds differ

@@ -79,7 +79,6 @@ ALL_TENANTS = {
     "GraphOutbox.*": "the mirror of the graph as a whole; `covers` takes the project of a search",
     "Indexes.*": "the vector index as a whole",
     "OwnCollections.*": "the vector index as a whole; a collection's name follows from the project",
-    "ScopeRows.*": "declares methods of MemoryVectors, which take the project's id",
     "Lanes.claim": "a worker's edge: the lane's row names the tenant",
     "Lanes.is_low": "the worker that had the lane asks for its next hint",
     "DueLanes.doubt_hints": "the sweeper",
