@@ -47,8 +47,10 @@ document.addEventListener("htmx:after:swap", () => {
   const event = document.querySelector("#event[hx-sse\\:connect]");
   if (event) event.dataset.updated = "1";
 });
-// When an event ends, its buttons change: load the page again, unless a form leads to another page.
+// When an event ends, its buttons change: load the page again, unless a form or a link leads to
+// another page, because the reload would take the place of that navigation.
 let leaving = false;
+addEventListener("beforeunload", () => { leaving = true; });
 document.addEventListener("end", () => leaving || location.reload());
 
 document.addEventListener("submit", (event) => {

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 import pytest
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from sqlalchemy import Connection, text, update
+from sqlalchemy import text, update
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import StoreUnavailable
@@ -396,26 +393,6 @@ async def test_the_right_sentence_is_first(
         await say(engine, sentence, run_id=str(at))
     await engine.drain()
     assert (await texts(engine, question))[0] == SENTENCES[language][place]
-
-
-# ── texts stored by older releases ───────────────────────────────────────────────────────────────
-
-
-def rebuild_terms(connection: Connection) -> None:
-    words = import_module("pipeline.ledger.migrations.versions.0008_words")
-    with Operations.context(MigrationContext.configure(connection)):
-        words.downgrade()
-        words.upgrade()
-
-
-async def test_texts_from_before_the_index_of_words_are_in_it(engine: Engine) -> None:
-    await engine.add("I drive a Saab.")
-    await engine.drain()
-    await engine.add("My bicycles are old.")
-    async with engine.ledger.engine.begin() as connection:
-        await connection.run_sync(rebuild_terms)
-    assert len(await texts(engine, "Saab", turns=True)) == 2
-    assert (await texts(engine, "bicycle", turns=True))[0] == "My bicycles are old."
 
 
 async def test_a_memory_that_the_index_lacks_is_compared_by_its_vector_in_the_ledger(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from alembic import command
 from sqlalchemy import func, select, text, update
 
 from pipeline.events.retention import Retention
 from pipeline.ledger.tables import memories, past_states
 from pipeline.ledger.tables.memories import NOT_KEPT
-from pipeline.migrate import alembic_config, migrate
 from tests.integration.versions.test_as_of import moved, now, service, texts
 from tests.support.api_service import Service
 
@@ -36,17 +34,6 @@ async def test_only_a_change_that_a_reader_sees_leaves_a_past_state(service: Ser
     await service.engine.services.index.catch_up()
     async with ledger.engine.connect() as connection:
         assert await connection.scalar(select(func.count()).select_from(past_states)) == 1
-
-
-async def test_an_upgrade_copies_the_states_of_the_history(service: Service) -> None:
-    between, _, _ = await moved(service)
-    ledger = service.engine.ledger
-    async with ledger.engine.begin() as connection:
-        await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "0036"))
-    await migrate(ledger.engine)
-    assert await texts(service, as_of=between) == ["User lives in Porto"]
-    assert await texts(service, as_of=await now(service)) == ["User lives in Lisbon"]
-    assert await texts(service, valid_at="2026-03-01") == ["User lives in Porto"]
 
 
 async def test_states_that_were_replaced_long_ago_are_deleted(service: Service) -> None:
