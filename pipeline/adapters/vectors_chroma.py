@@ -171,16 +171,19 @@ class ChromaVectors:
     async def _on(self, name: str, operation: str, body: dict[str, Any]) -> Any:
         """Run an operation of a collection, which the API addresses by id.
 
-        Errors: CollectionMissing, StoreUnavailable.
+        If Chroma does not know a cached id, the id is looked up again, because another process may
+        have deleted the collection and created it again. Errors: CollectionMissing,
+        StoreUnavailable.
         """
-        try:
-            if name not in self._ids:
-                self._ids[name] = (await self._request("GET", f"{ROOT}/{name}"))["id"]
-            return await self._request("POST", f"{ROOT}/{self._ids[name]}/{operation}", body)
-        except CollectionMissing:
-            # It may have been created again with another id.
-            self._ids.pop(name, None)
-            raise
+        if cached := self._ids.get(name):
+            try:
+                return await self._request("POST", f"{ROOT}/{cached}/{operation}", body)
+            except CollectionMissing:
+                self._ids.pop(name, None)
+        current = (await self._request("GET", f"{ROOT}/{name}"))["id"]
+        answer = await self._request("POST", f"{ROOT}/{current}/{operation}", body)
+        self._ids[name] = current
+        return answer
 
     async def _request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request and return the parsed JSON, or None for an empty body.

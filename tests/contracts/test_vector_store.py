@@ -325,19 +325,24 @@ async def test_a_collection_wiped_and_made_again_is_used_as_new(
 # ── Chroma only: two clients, and a server that goes away ────────────────────────────────────────
 
 
-async def test_a_client_notices_that_another_one_wiped_and_made_the_collection_again(
-    chroma: ChromaServer,
+LEFT: dict[str, list[UUID]] = {"insert": [A, B], "update": [A, B], "delete": []}
+
+
+@pytest.mark.parametrize("use", USES)
+async def test_a_client_uses_a_collection_that_another_one_deleted_and_made_again(
+    chroma: ChromaServer, use: str
 ) -> None:
+    """The client has the id of the deleted collection in its cache."""
     name = f"memories-{uuid4().hex}"
     async with connected(chroma.url) as ours, connected(chroma.url) as theirs:
         await ours.create_col(name, dimensions=3, embedder=EMBEDDER)
-        await ours.insert(name, [record(A)])
+        await ours.insert(name, [record(C)])
         await theirs.delete_col(name)
         await theirs.create_col(name, dimensions=3, embedder=EMBEDDER)
-        with pytest.raises(CollectionMissing):  # the cached id no longer exists …
-            await ours.insert(name, [record(A)])
-        await ours.insert(name, [record(B)])  # … so the client looks it up again
-        assert await ids_found(theirs, name) == [B]
+        await theirs.insert(name, [record(A if use == "delete" else B)])
+        await USES[use](ours, name)
+        assert sorted(await ids_found(theirs, name)) == LEFT.get(use, [B])
+        assert sorted(await ids_found(ours, name)) == LEFT.get(use, [B])
         await ours.delete_col(name)
 
 
