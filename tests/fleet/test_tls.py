@@ -1,13 +1,15 @@
-"""TLS and passwords to PostgreSQL and Redis: certificates are checked; no plain way."""
+"""TLS and passwords to PostgreSQL, Redis and RabbitMQ: certificates are checked; no plain way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from deploy.stack.check import check
+from deploy.stack.postgres import DATABASE
 from deploy.stack.server import Server
 from pipeline.settings import Settings
 from tests.support.chaos_ledger import LedgerWindow
@@ -15,6 +17,7 @@ from tests.support.stack import Stack
 from tests.support.tls import (
     Certificates,
     TlsPostgres,
+    TlsRabbitMQ,
     TlsRedis,
     make_certificates,
 )
@@ -38,7 +41,7 @@ def postgres(
         yield server
 
 
-@pytest.fixture(scope="module", params=[TlsRedis])
+@pytest.fixture(scope="module", params=[TlsRedis, TlsRabbitMQ])
 def broker(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -71,7 +74,7 @@ async def test_a_database_is_verified(postgres: TlsPostgres, certificates: Certi
 async def test_a_broker_is_verified(broker: Server, certificates: Certificates) -> None:
     good = {"broker_url": broker.url, "broker_ca": certificates.authority}
     assert await refusals(**good) == []
-    plain = broker.url.replace("rediss:", "redis:")
+    plain = broker.url.replace("s://", "://", 1)
     for changes in (
         {"broker_ca": certificates.stranger},
         {"broker_ca": None},  # the system's authorities
@@ -86,17 +89,22 @@ async def test_a_broker_is_verified(broker: Server, certificates: Certificates) 
 async def test_an_event_passes_with_tls_on_every_connection(
     tmp_path: Path, postgres: TlsPostgres, broker: Server, certificates: Certificates
 ) -> None:
+    user = type(broker).__name__.lower()
+    url = verified(postgres, certificates.authority)
+    connection = await asyncpg.connect(url)
+    await connection.execute(f"CREATE DATABASE {user}")
+    await connection.close()
+    url = url.replace(f"/{DATABASE}?", f"/{user}?")
     settings = {
-        "MEMLANE_DATABASE_URL": verified(postgres, certificates.authority),
+        "MEMLANE_DATABASE_URL": url,
         "MEMLANE_BROKER_URL": broker.url,
         "MEMLANE_BROKER_CA": str(certificates.authority),
     }
     async with Stack(tmp_path / "stack", settings) as stack, stack.client() as client:
-        user = type(broker).__name__
         event = await client.ended(await client.add(user, "I live in Turku."))
         assert event["status"] == "SUCCEEDED"
         assert len((await client.search(user, "Where do I live?"))["results"]) == 1
-        window = LedgerWindow(verified(postgres, certificates.authority))
+        window = LedgerWindow(url)
         [row] = await window.rows(ENCRYPTED)
         await window.close()
         assert (row["encrypted"], row["sessions"] > 2) == (True, True)

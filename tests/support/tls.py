@@ -1,7 +1,7 @@
 """Servers that accept TLS only, with certificates made for the test.
 
-PostgreSQL and Redis are Debian's packages `postgresql-15` and `redis-server`: those of the local
-stack are built without TLS.
+PostgreSQL, Redis and RabbitMQ are Debian's packages `postgresql-15`, `redis-server` and
+`rabbitmq-server`: the servers of the local stack are built without TLS.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from deploy.stack.ports import HOST
 from deploy.stack.postgres import PROTOCOL_3, USER, Postgres
 from deploy.stack.server import PROBE_TIMEOUT_S, Server, exchange
 from deploy.stack.servers import Redis
+from tests.support.rabbitmq import GREETING, METHOD_FRAME, RabbitMQ
 
 DEBIAN_POSTGRES = Path("/usr/lib/postgresql/15/bin")
 DAYS = "2"
@@ -157,8 +158,37 @@ class TlsRedis(Redis):
         return replace(command, argv=(str(self._program), *command.argv[1:]))
 
     def ready(self) -> bool:
+        """True if it accepts the password over TLS."""
         request = f"AUTH {self._password}\r\nPING\r\n".encode()
         return tls_exchange(self, request).startswith(b"+OK")
+
+
+class TlsRabbitMQ(RabbitMQ):
+    """RabbitMQ that listens with TLS only."""
+
+    def __init__(self, root: Path, certificates: Certificates) -> None:
+        super().__init__(root)
+        self._certificates = certificates
+
+    @property
+    def url(self) -> str:
+        return super().url.replace("amqp://", "amqps://")
+
+    def prepare(self) -> None:
+        super().prepare()
+        file = self.layout.root / "rabbitmq" / "rabbitmq.conf"
+        plain, made = f"listeners.tcp.default = {HOST}:{self.port}\n", self._certificates
+        tls = (
+            f"listeners.tcp = none\nlisteners.ssl.default = {HOST}:{self.port}\n"
+            f"ssl_options.cacertfile = {made.authority}\n"
+            f"ssl_options.certfile = {made.certificate}\nssl_options.keyfile = {made.key}\n"
+            "ssl_options.verify = verify_none\n"
+        )
+        file.write_text(file.read_text().replace(plain, tls))
+
+    def ready(self) -> bool:
+        """True if it answers the greeting of its protocol over TLS."""
+        return tls_exchange(self, GREETING)[:1] == METHOD_FRAME
 
 
 def tls_exchange(server: Server, request: bytes) -> bytes:
