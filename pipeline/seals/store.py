@@ -128,15 +128,16 @@ class Seals:
     async def seal(self) -> int:
         """Seal the new rows of all projects with tamper evidence. Returns the number of seals.
 
-        Several processes may run it, and it may be stopped at any point. Each project has a turn of
-        two seconds, so a large one delays no other.
+        Without a key it only measures how long they wait. Several processes may run it, and it may
+        be stopped at any point. Each project has a turn of two seconds, so a large one delays no
+        other.
         """
-        if not self.keys:
-            return 0
-        values = {"key_id": self.keys.current, "idle": IDLE}
+        values = {"key_id": self.keys.current if self.keys else None, "idle": IDLE}
         async with self._engine.connect() as connection:
             due = (await connection.execute(statement("due_projects"), values)).all()
         telemetry.seals_oldest_seconds.set(max((row.age_s or 0.0 for row in due), default=0.0))
+        if not self.keys:
+            return 0
         waiting = deque(ProjectId(row.project_id) for row in due)
         number = 0
         while waiting:

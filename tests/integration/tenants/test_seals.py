@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from pipeline import telemetry
 from pipeline.erasure.store import OwnerKey
 from pipeline.seals import chain, sealing
 from pipeline.seals import store as seals
@@ -217,6 +218,17 @@ async def test_a_sweeper_that_dies_midway_leaves_a_chain_that_goes_on(service: S
     assert await seal(service) > 0
     answer = await verify(service)
     assert (answer["ok"], answer["waiting"]) == (True, 0)
+
+
+async def test_a_sweeper_without_the_key_shows_how_long_rows_wait(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.add("I live in Bern.")
+    await execute(service, "UPDATE seal_queue SET queued_at = now() - interval '1 hour'")
+    monkeypatch.setattr(service.engine.ledger.seals, "keys", SealKeys())
+    assert await seal(service) == 0
+    (family,) = telemetry.seals_oldest_seconds.collect()
+    assert family.samples[0].value >= 3_600
 
 
 async def test_tamper_evidence_needs_a_key(engine: Engine) -> None:
