@@ -270,6 +270,15 @@ async def test_an_outage_does_not_count_as_dispatchable_and_a_backlog_does(
     outage = (await service.client.get("/metrics")).text
     assert dispatchable(outage) == 0
     assert waiting(outage, "LLM_UNAVAILABLE") >= 600
+    await engine.pass_time(600)
+    assert await engine.sweep() == 1
+    tried_again = (await service.client.get("/metrics")).text
+    assert dispatchable(tried_again) == 0
+    await engine.pass_time(3_600)
+    no_worker = (await service.client.get("/metrics")).text
+    assert 600 <= dispatchable(no_worker) < 660
+    await engine.sweep()
+    await engine.drain()
     await engine.add("I own a boat.", user_id="tom")
     await engine.age(60)
     both = (await service.client.get("/metrics")).text
