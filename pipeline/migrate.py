@@ -32,7 +32,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline import __version__, settings
 from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, SettingsMissing, connect
-from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.ledger.failures import LedgerUnavailable, sqlstate
 from pipeline.ledger.locks import advisory_lock
 from pipeline.ledger.upgrade_plan import Catalog, MigrationPlan, plan
 from pipeline.reindex.store import Indexes
@@ -43,6 +43,8 @@ from pipeline.vector_index.names import index_name
 MIGRATION_LOCK = 0x6D656D6C
 POLL_S = 0.2
 LOCK_TIMEOUT, LOCK_NOT_AVAILABLE = "10s", "55P03"
+# Attempts at a migration that PostgreSQL ends to resolve a deadlock with other transactions.
+ATTEMPTS, DEADLOCK = 5, "40P01"
 IN_USE = (
     "A table that the migration changes was in use for 10 s, by a long transaction or a backup. "
     "The migrations before it are applied: end it, or wait for its end, and start again."
@@ -153,7 +155,8 @@ async def migrate(engine: AsyncEngine) -> None:
 
     A table is closed only while the one migration that changes it runs; indexes are built, and rows
     filled, beside writers (pipeline.ledger.migrations.online). One that fails leaves those before
-    it applied, and the next call continues there. It opens two connections of its own.
+    it applied, and the next call continues there; after a deadlock this one does. It opens two
+    connections of its own.
 
     Errors: InvalidInput if a table that a migration changes is locked for longer than LOCK_TIMEOUT.
     Waiting longer would block all other statements on that table, because they queue behind the
@@ -162,18 +165,34 @@ async def migrate(engine: AsyncEngine) -> None:
     url = engine.url.render_as_string(hide_password=False)
     own = connect(url, pool_size=2, name="memlane migrate", limits=UNLIMITED)
     try:
-        while not await _upgrade_alone(own):  # noqa: ASYNC110  it waits for another process
-            await asyncio.sleep(POLL_S)
+        for left in reversed(range(ATTEMPTS)):
+            if await _upgrade_in_turn(own, last=not left):
+                break
     except CommandError as error:
         if (unknown := UNKNOWN_REVISION.search(str(error))) is None:
             raise
         raise InvalidInput(unknown_schema(unknown[1])) from None
     except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+        if sqlstate(error) not in (LOCK_NOT_AVAILABLE, DEADLOCK):
             raise
         raise InUse(IN_USE) from error
     finally:
         await own.dispose()
+
+
+async def _upgrade_in_turn(engine: AsyncEngine, *, last: bool) -> bool:
+    """Apply the migrations, or wait until another process has. False after a deadlock.
+
+    `last`: a deadlock is an error.
+    """
+    try:
+        while not await _upgrade_alone(engine):  # noqa: ASYNC110  it waits for another process
+            await asyncio.sleep(POLL_S)
+    except DBAPIError as error:
+        if last or sqlstate(error) != DEADLOCK:
+            raise
+        return False
+    return True
 
 
 async def _upgrade_alone(engine: AsyncEngine) -> bool:

@@ -82,15 +82,22 @@ def in_batches(statement: str, table: str, *, key: str = "id", alias: str | None
         bind.execute(last, {"after": after})
 
 
+def add_check(name: str, table: str, condition: str) -> None:
+    """Add a CHECK constraint. New rows obey it at once; the others are read beside writers.
+
+    In one transaction, the lock of the first step would close the table until all rows are read.
+    """
+    with _outside_a_transaction():
+        op.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
+        op.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({condition}) NOT VALID")
+        op.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+
+
 def require(table: str, column: str) -> None:
     """Make a column NOT NULL; its rows are read beside writers."""
     check = f"ck_{table}_{column}_known"
+    add_check(check, table, f"{column} IS NOT NULL")
     with _outside_a_transaction():
-        op.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {check}")
-        op.execute(
-            f"ALTER TABLE {table} ADD CONSTRAINT {check} CHECK ({column} IS NOT NULL) NOT VALID"
-        )
-        op.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {check}")
         # With the constraint, PostgreSQL does not read the rows again.
         op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET NOT NULL")
         op.execute(f"ALTER TABLE {table} DROP CONSTRAINT {check}")

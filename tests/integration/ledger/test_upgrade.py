@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
@@ -16,6 +17,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, connect
 from pipeline.migrate import alembic_config, migrate, newest_schema, oldest_schema, pending
 from tests.support import next_release
+from tests.support.stack import wait_until
 
 LANE, PROJECT = (UUID(int=number) for number in (2, 3))
 MEMORIES = 12_000  # three batches of a back-fill
@@ -28,6 +30,7 @@ ROWS = (
     " repeat('x', n % 7), sha256(n::text::bytea), 'user', '\\x00', 'e', now(), now()"
     f" FROM generate_series(1, {MEMORIES}) n",
 )
+WAITS = "SELECT count(*) FROM pg_locks WHERE relation = 'webhooks'::regclass AND NOT granted"
 RIGHT = """
     SELECT count(*) FROM memories m JOIN letters_of l ON l.memory_id = m.id
     WHERE m.letters = length(m.text) AND l.letters = m.letters
@@ -45,6 +48,8 @@ async def engine(postgres: Postgres) -> AsyncIterator[AsyncEngine]:
     engine = connect(url, pool_size=2, limits=UNLIMITED)
     await migrate(engine)
     async with engine.begin() as connection:
+        # Longer than a writer of a test needs to close the circle of a deadlock.
+        await connection.execute(text(f"ALTER DATABASE {name} SET deadlock_timeout = '3s'"))
         for statement in ROWS:
             await connection.execute(text(statement))
     yield engine
@@ -73,6 +78,33 @@ async def test_an_upgrade_fills_old_rows_once_also_if_it_is_stopped_and_run_agai
         assert await connection.scalar(text(RIGHT)) == MEMORIES
         written = await connection.scalar(text("SELECT version_num FROM alembic_version"))
     assert written == newest_schema() == next_release.NEWEST
+
+
+async def test_a_migration_that_deadlocks_with_a_writer_is_tried_again(
+    engine: AsyncEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    next_release.install(monkeypatch)
+    async with engine.connect() as connection:
+        await connection.run_sync(_upgrade, "9005")
+    # The migration locks `projects`, then `webhooks`; the writer does the opposite.
+    async with engine.connect() as writer:
+        await writer.execute(text("SET deadlock_timeout = '1h'"))  # PostgreSQL ends the other one
+        await writer.commit()
+        await writer.execute(text("LOCK TABLE webhooks"))
+        migrating = asyncio.create_task(migrate(engine))
+        await wait_until(lambda: waits(engine), within_s=60, what="a migration that waits")
+        await writer.execute(text("LOCK TABLE projects"))
+        await writer.commit()
+        await migrating
+    async with engine.connect() as connection:
+        written = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+    assert written == newest_schema()
+
+
+async def waits(engine: AsyncEngine) -> bool:
+    """Tell if a session waits for the table of webhooks."""
+    async with engine.connect() as connection:
+        return bool(await connection.scalar(text(WAITS)))
 
 
 async def test_the_schema_of_an_early_build_is_refused_with_the_release_to_take_first(

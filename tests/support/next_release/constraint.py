@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
+from pipeline.ledger.migrations.online import add_check
+
 revision = "9004"
 down_revision = "9003"
 branch_labels = None
@@ -11,6 +13,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("ALTER TABLE memories ADD CONSTRAINT ck_letters CHECK (letters >= 0) NOT VALID")
-    op.execute("ALTER TABLE memories VALIDATE CONSTRAINT ck_letters")
+    add_check("ck_letters", "memories", "letters >= 0")
     op.create_check_constraint("ck_remark", "events", "length(remark) < 100")
