@@ -64,6 +64,10 @@ embedder_seconds = Histogram(
 )
 embedder_errors = Counter("memlane_embedder_errors", "Failed embedder calls.", ["model", "code"])
 search_seconds = Histogram("memlane_search_seconds", "Duration of a search.", buckets=SECONDS)
+searches_without_vectors = Counter(
+    "memlane_searches_without_vectors",
+    "Searches that the vector store did not answer, wholly or in part: ranked by words only.",
+)
 http_seconds = Histogram(
     "memlane_http_seconds",
     "Time to first byte of a response, by route template.",

@@ -20,6 +20,7 @@ from itertools import islice
 
 import structlog
 
+from pipeline import telemetry
 from pipeline.domain.errors import TransientError
 from pipeline.domain.filters import Filter, covers, of_pins_only
 from pipeline.domain.passages import PassageKey
@@ -107,6 +108,7 @@ async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> Dens
         return exact or await _indexed(query, stores, limit=limit)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
+        telemetry.searches_without_vectors.inc()
         return DenseHits()
 
 
@@ -132,6 +134,7 @@ async def widened(
         return await _wider(hits, query, stores, limit=limit)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
+        telemetry.searches_without_vectors.inc()
         return replace(hits, incomplete=True)
 
 

@@ -74,7 +74,10 @@ CASES: dict[str, tuple[Series, Series]] = {
     ),
     "MemlaneProviderDown": waits("LLM_UNAVAILABLE"),
     "MemlaneProviderRejects": waits("LLM_REJECTED"),
-    "MemlaneStoreDown": waits("STORE_UNAVAILABLE"),
+    "MemlaneStoreDown": (
+        {"memlane_searches_without_vectors_total": "0+3x70"},
+        {"memlane_searches_without_vectors_total": "7x70", WAITS % "STORE_UNAVAILABLE": "0x70"},
+    ),
     "MemlaneDeadLetters": (
         {'memlane_events_ended_total{status="FAILED",code="POISON_CRASH"}': "0+3x70"},
         {

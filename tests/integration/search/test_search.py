@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text, update
 
+from pipeline import telemetry
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import AddOptions, StageName
@@ -295,16 +296,26 @@ async def test_without_vectors_words_find_turns_and_facts(
     async def down(*_: object, **__: object) -> None:
         raise StoreUnavailable("down")
 
+    before = without_vectors()
     engine.vectors.search = down  # type: ignore[method-assign,assignment]
     answer = await ask(engine, "Saab", turns=True, threshold=0.9)
     assert answer.degraded_parts == ["meaning"]
+    assert without_vectors() > before
     assert len(answer.hits) == 2
     monkeypatch.setattr(type(engine.ledger.graph), "near", down)
     assert (await ask(engine, "Saab", turns=True)).degraded_parts == ["meaning", "relations"]
     monkeypatch.undo()
     vars(engine.vectors).pop("search")
+    before = without_vectors()
     answer = await ask(engine, "Saab", turns=True)
     assert (answer.degraded, answer.degraded_parts) == (False, [])
+    assert without_vectors() == before
+
+
+def without_vectors() -> float:
+    """Value of the counter."""
+    (family,) = telemetry.searches_without_vectors.collect()
+    return next(s.value for s in family.samples if s.name.endswith("_total"))
 
 
 async def test_without_words_in_time_meaning_finds_the_memory(
