@@ -30,7 +30,8 @@ TESTS := tests/unit tests/contracts tests/integration tests/e2e tests/chaos test
 PYTEST := $(PY) -m pytest -n 2
 
 # Tests of a whole stack that also run with external servers.
-EXTERNAL := $(patsubst %,tests/e2e/test_%.py,agreement command_line examples first_minutes followups transfer)
+EXTERNAL := $(patsubst %,tests/e2e/test_%.py,agreement command_line erasure_among_kills examples \
+            first_minutes followups imports_among_kills transfer)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -1,4 +1,4 @@
-"""An erasure while processes are killed, then a raw scan of PostgreSQL, Chroma and the broker."""
+"""An erasure while processes are killed, then a raw scan of PostgreSQL, vectors and the broker."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import re
 from typing import Any
 
 import redis
+from pydantic import SecretStr
 
 from deploy.stack.layout import Layout
+from pipeline.settings import Settings
 from tests.e2e.test_first_minutes import in_index, server_ports
 from tests.support.chaos_ledger import database_url
 from tests.support.engine import build_ledger
 from tests.support.raw_look import raw_look
 from tests.support.stack import Client, Stack, wait_until
+from workers.app import make_app
+from workers.queues import QUEUES
 
 USER, WORDS = "zoe-erased", ("zoe-erased", "Valparaiso", "Narwhal")
 
@@ -57,7 +61,25 @@ async def looks_empty(stack: Stack) -> None:
 
 
 def broker(stack: Stack) -> bytes:
-    """Everything in the broker: keys and values, with the message bodies decoded."""
+    """Everything in the broker: Redis, or the external RabbitMQ."""
+    url = stack.settings.get("MEMLANE_BROKER_URL", "")
+    return messages_of_queues(url) if url.startswith("amqp:") else keys_and_values(stack)
+
+
+def messages_of_queues(url: str) -> bytes:
+    """Headers and bodies of the messages in RabbitMQ, which stay there."""
+    stored = b""
+    app = make_app(Settings(broker_url=SecretStr(url)))
+    with app.connection_for_read() as connection:
+        for queue in QUEUES:
+            # Without an acknowledgement; the end of the connection returns them to the queue.
+            while (message := connection.default_channel.basic_get(queue)) is not None:
+                stored += f"{message.properties} {message.body}".encode()
+    return stored
+
+
+def keys_and_values(stack: Stack) -> bytes:
+    """Keys and values in Redis, with the message bodies decoded."""
     password = Layout(stack.data_dir).secret("redis_password")
     port = server_ports(stack)["redis"]
     with redis.Redis(port=port, password=password, decode_responses=True) as client:
