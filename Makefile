@@ -109,8 +109,8 @@ image-test: $(DEV)  ## build the image and run its containers (needs a Docker da
 	@docker build $(BUILD) -f deploy/docker/Dockerfile -t memlane .
 	@$(PY) -m pytest tests/image -rP $(ARGS)
 
-# Debian's packages rabbitmq-server, redis-server, postgresql-15, pgbouncer, iproute2 and iptables.
-fleet-test: $(DEV)  ## brokers, failover, TLS, poolers and dropped packets, with Debian's servers (as root)
+# Debian's packages rabbitmq-server, redis-server, postgresql-15, pgbouncer, prometheus, iproute2 and iptables.
+fleet-test: $(DEV)  ## brokers, failover, TLS, poolers, dropped packets and alerts, with Debian's servers (as root)
 	@$(PY) -m pytest tests/fleet -rP $(ARGS)
 	@test -n "$(ARGS)" || $(PY) -m pytest $(EXTERNAL) --external
 
