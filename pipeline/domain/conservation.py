@@ -10,7 +10,9 @@
              it, or another text of the same decision that gives its slot another value, or that
              keeps its values and most of its words.
     both     need a fact about the same matter: the same slot, and without slots a common word
-             besides the subject, a near meaning, or a new text with words of the old one.
+             besides the subject, a near meaning, or a new text with words of the old one. Of a fact
+             and a memory one of which is about a time that is over, neither changes the other,
+             unless the fact names what the memory says: see pipeline/text/past.
 
 Slots that no model gave are read from the words, see pipeline/text/stated_slots.
 
@@ -36,6 +38,7 @@ from pipeline.domain.replaced_values import (
 )
 from pipeline.text import polarity, several, slots
 from pipeline.text.equality import same_text
+from pipeline.text.past import is_past
 from pipeline.text.slots import Cardinality
 from pipeline.text.stated_slots import of_other_subjects, same_slot, stated_slot
 from pipeline.text.terms import fold, terms
@@ -88,6 +91,7 @@ class Loss(StrEnum):
     VALUES = "values"
     UNSTATED = "unstated"
     OTHER_MATTER = "other_matter"
+    OTHER_TIME = "other_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,8 @@ class Objection:
                 return "The fact does not take the memory back."
             case Loss.OTHER_MATTER:
                 return "The fact is about another matter."
+            case Loss.OTHER_TIME:
+                return "One of the two is about a time that is over: both can be true."
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +179,28 @@ def objection(change: Replacement) -> Objection | None:
     """The reason to refuse a change, or None if it loses nothing."""
     change = change.with_stated_slots()
     completes = change.new is not None and keeps_all(change.old, change.new)
+    if not completes and is_of_another_time(change):
+        return Objection(Loss.OTHER_TIME)
     if not completes and not same_matter(change):
         return Objection(Loss.OTHER_MATTER)
     if change.new is not None and not _takes_back(change, change.new):
         missing = _missing(change, change.new)
         return Objection(Loss.VALUES, missing) if missing else None
     return _objection_to_delete(change) if change.new is None else None
+
+
+def is_of_another_time(change: Replacement) -> bool:
+    """Tell if of fact and memory one is about a time that is over, and the other is about now.
+
+    "User used to live in Oslo" takes "User lives in Oslo" back: it names the same value.
+    """
+    if is_past(change.old) == is_past(change.fact):
+        return False
+    values = [value for value in stated(change.old).values if not value.leads]
+    if values:
+        return not all(map(stated(change.fact).keeps, values))
+    about = matter(change.old)
+    return not about or len(about & matter(change.fact)) <= COVERED * len(about)
 
 
 def _takes_back(change: Replacement, new: str) -> bool:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pipeline.domain.messages import Role, Source
 from pipeline.text import slots
+from pipeline.text.past import current_slot
 from pipeline.text.slots import Cardinality
 
 
@@ -83,8 +84,11 @@ class Fact:
 
     @property
     def slot(self) -> str | None:
-        """Key of the subject's attribute, such as `maya · residence`, if both are known."""
-        return slots.slot(self.subject, self.attribute)
+        """Key of the subject's attribute, such as `maya · residence`, if both are known.
+
+        None for a statement of the past: it is no value of the attribute that holds now.
+        """
+        return current_slot(self.subject, self.attribute, self.text)
 
 
 @dataclass(frozen=True, slots=True)

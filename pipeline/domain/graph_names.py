@@ -10,6 +10,17 @@ from pipeline.text import polarity
 from pipeline.text.names import is_self, plain_name, says
 from pipeline.text.relation_names import attribute_of, canonical, role_in, role_of
 from pipeline.text.slots import attribute_name, slot
+from pipeline.text.word_lists import words_of
+
+# Relations whose destination has a proper name: "a small flat" is no residence that ends another.
+PROPER = frozenset({"lives_in", "works_at", "is_from", "born_in"})
+# Statuses that are no partnership.
+ALONE = words_of(
+    """
+    single divorced widowed separated geschieden ledig verwitwet getrennt soltero soltera
+    divorciado divorciada separado separada viudo viuda 单身 离婚 离异 丧偶
+    """
+)
 
 
 def still_says(text: str, name: str) -> bool:

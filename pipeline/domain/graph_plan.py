@@ -10,6 +10,7 @@ The facts are applied in order to a copy of the stored edges. For each edge that
     an excluded edge was said again   INVALIDATE of it, ADD of an edge that ends when it was said
                                       again, and ADD of the excluded edge from then on
     the fact adds ("also") or plans   ADD; nothing ends
+    it is of the past                 ADD of an edge that has ended; nothing ends
     otherwise                         ADD
 
 So the edges of an attribute with one value at a time are a time line, and it is the same for any
@@ -52,6 +53,8 @@ from pipeline.domain.graph import (
     Relation,
 )
 from pipeline.domain.graph_names import (
+    ALONE,
+    PROPER,
     compared_name,
     is_loop,
     is_of_its_attribute,
@@ -63,6 +66,7 @@ from pipeline.domain.graph_names import (
 from pipeline.domain.graph_nodes import NodeSet
 from pipeline.text import polarity
 from pipeline.text.names import is_self, named_in, plain_name, says
+from pipeline.text.past import is_past, past_until
 from pipeline.text.relation_names import (
     NAMING,
     canonical,
@@ -74,7 +78,6 @@ from pipeline.text.relation_names import (
     words_about,
 )
 from pipeline.text.terms import terms
-from pipeline.text.word_lists import words_of
 
 STATED = "The fact states it."
 KNOWN = "It is known already."
@@ -90,16 +93,6 @@ SAID_LATER = "It was said later."
 SAID_AGAIN = "It was said again later."
 ENDED_EARLIER = "A statement that arrived late says that it ended earlier."
 PROTECTED = "A person pinned or edited the memory that states it, or it is immutable."
-
-# Relations whose destination has a proper name: "a small flat" is no residence that ends another.
-_PROPER = frozenset({"lives_in", "works_at", "is_from", "born_in"})
-# Statuses that are no partnership.
-_ALONE = words_of(
-    """
-    single divorced widowed separated geschieden ledig verwitwet getrennt soltero soltera
-    divorciado divorciada separado separada viudo viuda 单身 离婚 离异 丧偶
-    """
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +140,7 @@ class _Plan:
     added: dict[UUID, NewEdge] = field(default_factory=dict)
     ended: list[EndedEdge] = field(default_factory=list)
     lines: list[GraphLine] = field(default_factory=list)
-    # Current edges that the fact at hand states.
+    # Current edges that the fact states.
     restated: set[UUID] = field(default_factory=set)
     # The fact, source, name and destination of each edge that is closed.
     closed: set[tuple[int, UUID, str, UUID]] = field(default_factory=set)
@@ -161,17 +154,17 @@ class _Plan:
         ends = [(source, destination)]
         if is_symmetric(relation):
             ends.append((destination, source))
-        matches = (e for e in self.edges.values() if e.relation == relation)
-        return next((e for e in matches if self._ends(e) in ends), None)
+        same = (e for e in self.edges.values() if e.relation == relation and self._ends(e) in ends)
+        return next(same, None)
 
     def excluded(self, fact: int, source: UUID, relation: str, destination: Node) -> list[_Edge]:
         """Edges, also ended ones, that cannot hold together with a new one of the fact."""
         doomed = ended_by(relation)
         if self.memories[fact].successor is not None and not has_several(relation):
             doomed |= {relation}
-        if relation in _PROPER and not is_proper(destination.name):
+        if relation in PROPER and not is_proper(destination.name):
             doomed = frozenset()
-        if relation == "has_status" and destination.plain not in _ALONE:
+        if relation == "has_status" and destination.plain not in ALONE:
             doomed = frozenset({"has_status"})
         if polarity.adds(self.facts[fact].text):
             doomed = frozenset()
@@ -396,7 +389,7 @@ def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Nod
     if (fact, plan.root(source.id), relation, plan.root(destination.id)) in plan.closed:
         return None
     names = (source.name, destination.name)
-    from_, start = plan.root(source.id), plan.start(fact)
+    from_ = plan.root(source.id)
     known = plan.same(from_, relation, plan.root(destination.id))
     if relation in NAMING:  # both nodes have one root; the destination is a name
         known = next(
@@ -405,9 +398,11 @@ def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Nod
         )  # fmt: skip
     edge = NewEdge(
         _edge_id(plan, fact, source, relation, destination),
-        source.id, relation, destination.id, fact, start,
+        source.id, relation, destination.id, fact, plan.start(fact),
     )  # fmt: skip
     excluded = plan.excluded(fact, from_, relation, destination)
+    if is_past(plan.facts[fact].text):
+        return _place_in_past(plan, edge, names, [*excluded, *([known] if known else [])])
     if known is not None and _is_known(plan, edge, known, excluded):
         return plan.note(fact, GraphOutcome.NOOP, known, KNOWN)
     if known is not None and not _is_of_a_time_line(plan, fact, known, excluded):
@@ -422,11 +417,10 @@ def _is_known(plan: _Plan, edge: NewEdge, known: _Edge, excluded: Sequence[_Edge
     """True if a current edge says all that a new one of the same says."""
     if known.valid_from <= edge.valid_from:
         return True
-    since = plan.facts[edge.fact].valid_from
     late = known.said_at > plan.sources[edge.fact].said_at
-    if since is None and not late:
+    if plan.facts[edge.fact].valid_from is None and not late:
         return True
-    # An edge of this batch, or of a memory that a person protects, keeps its beginning.
+    # An edge of this batch, or of a protected memory, keeps its beginning.
     return (known.new is not None or known.protected) and not _is_of_a_time_line(
         plan, edge.fact, known, excluded
     )
@@ -469,11 +463,21 @@ def _place_in_time(
     return None
 
 
+def _place_in_past(
+    plan: _Plan, edge: NewEdge, names: tuple[str, str], others: Sequence[_Edge]
+) -> None:
+    """Add an edge that ends with the time that its fact names, and end no other."""
+    said_at = plan.sources[edge.fact].said_at
+    following = [other.valid_from for other in others if other.valid_from > edge.valid_from]
+    until = min(past_until(plan.facts[edge.fact].text) or said_at, said_at, *following)
+    edge = replace(edge, valid_to=max(until, edge.valid_from), ended_by=edge.fact)
+    plan.add(edge, names, FORMER, GraphOutcome.ADD)
+
+
 def _end_covering(plan: _Plan, edge: NewEdge, covering: Sequence[_Edge]) -> list[_Edge]:
     """End the edges that hold when a new one begins. Returns those that open again later."""
-    fact = edge.fact
+    fact, again = edge.fact, []
     last = max(edge.valid_from, plan.sources[fact].said_at)
-    again = []
     for other in covering:
         reason = REPLACED if other.relation == edge.relation else EXCLUDED
         if other.valid_to is not None:
@@ -541,9 +545,11 @@ def _reason_to_end(
     plan: _Plan, fact: int, edge: _Edge, named: Collection[str], edges: Iterable[_Edge]
 ) -> str | None:
     """The reason for which a fact ends an edge that the model ends; None if the edge stays."""
+    text = plan.facts[fact].text
+    if is_past(text) and compared_name(edge.names[1]) not in named:
+        return None
     if _is_replaced(plan, fact, edge, named):
         return REPLACED
-    text = plan.facts[fact].text
     taken_back = polarity.takes_back(text) and _is_taken_back(plan, text, edge, named, edges)
     return TAKEN_BACK if taken_back or _gives_its_value(plan, fact, edge) else None
 

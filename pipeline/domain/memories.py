@@ -11,7 +11,7 @@ from uuid import UUID
 from pipeline.domain.facts import Fact, FactKind, MemoryType
 from pipeline.domain.messages import Role
 from pipeline.domain.scope import Scope
-from pipeline.text import slots
+from pipeline.text.past import current_slot
 from pipeline.text.slots import Cardinality
 
 # Values of a fact that its memory keeps, besides text, source, times and categories.
@@ -75,8 +75,11 @@ class Memory:
 
     @property
     def slot(self) -> str | None:
-        """Key of the subject's attribute, such as `maya · residence`, if both are known."""
-        return slots.slot(self.subject, self.attribute)
+        """Key of the subject's attribute, such as `maya · residence`, if both are known.
+
+        None for a statement of the past: it is no value of the attribute that holds now.
+        """
+        return current_slot(self.subject, self.attribute, self.text)
 
 
 def structure(of: Fact | Memory) -> dict[str, Any]:

@@ -17,6 +17,7 @@ These rules apply to every decision:
     any that decides an open conflict                 the other statements are superseded, too
     UPDATE or DELETE of what was said later           NOOP; the fact is stored as superseded by it
     UPDATE that keeps all of what was said later      UPDATE; the memory keeps its time
+    UPDATE or DELETE by a statement of the past       ADD: both hold, at their times
     UPDATE or DELETE that loses something             withheld: ADD, and an open suggestion
     UPDATE or DELETE of what a person edited          withheld
     UPDATE or DELETE of a pinned memory               withheld
@@ -100,12 +101,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason not to apply a change. `conflict`: because nothing decides between two memories;
-    otherwise the change is suggested.
+    """The reason not to apply a change. `suggested`: a person decides about the change. Not if
+    nothing decides between two memories, or if both hold at different times.
     """
 
     reason: str
-    conflict: bool = False
+    suggested: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +362,7 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
         Statement.of_fact(write.fact, write.said_at, write.event.id), Statement.of(target)
     )
     if contested or target.protection is not None:
-        refusal = Refusal(target.protection or UNDECIDED, conflict=contested)
+        refusal = Refusal(target.protection or UNDECIDED, suggested=not contested)
         return None if not contested and _leaves(write, target, memories) else refusal
     deletes = write.outcome is Outcome.DELETE
     change = conservation.Replacement(
@@ -375,12 +376,13 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
         cardinality=write.fact.cardinality or target.cardinality,
         similarity=write.similarity,
     )
-    if write.said_at < target.said_at:
+    if write.said_at < target.said_at and not conservation.is_of_another_time(change):
         same = conservation.same_matter(change)
         refused = None if same else conservation.Objection(conservation.Loss.OTHER_MATTER)
         return Refusal(refused.reason) if refused else None
     refused = conservation.objection(change)
-    return Refusal(refused.reason) if refused else None
+    of_past = refused is not None and refused.loss is conservation.Loss.OTHER_TIME
+    return Refusal(refused.reason, suggested=not of_past) if refused else None
 
 
 def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:
@@ -393,7 +395,8 @@ def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:
 def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored: bool) -> Change:
     """Leave the memory as it is, suggest the change, and add the fact unless it is stored.
 
-    A change that a conflict prevents is not suggested: the conflict is resolved instead.
+    A change that a conflict prevents is not suggested: the conflict is resolved instead. Nor is one
+    by a statement of another time: both hold.
     """
     target = memories.by_id[write.target] if write.target else None
     assert target is not None
@@ -406,7 +409,7 @@ def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored
         proposed_text=write.text if write.outcome is Outcome.UPDATE else None,
         reason=refusal.reason,
     )
-    withheld = None if refusal.conflict else suggestion
+    withheld = suggestion if refusal.suggested else None
     why = f"{write.outcome} withheld: {refusal.reason}"
     if stored:
         reason = f"{write.reason} ({why})"

@@ -57,7 +57,7 @@ from pipeline.memories.sql import statement as memory_statement
 from pipeline.summaries.sql import statement as summary_statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
-from pipeline.text.slots import slot
+from pipeline.text.past import current_slot
 from pipeline.turns.vectors import mark_turns_stale
 
 CHANGED_DURING_UNDO = "Its memories changed while it was being undone; ask again."
@@ -294,7 +294,7 @@ def _state(step: UndoStep) -> dict[str, Any]:
         "said_at": after.said_at,
         "valid_from": after.valid_from,
         "structure": values,
-        "slot": slot(values["subject"], values["attribute"]),
+        "slot": current_slot(values["subject"], values["attribute"], after.text or ""),
     }
 
 

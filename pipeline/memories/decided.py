@@ -26,7 +26,7 @@ from pipeline.ledger.tables import events, lanes, memories, receipts
 from pipeline.memories.editing import end_unsaid, end_unstated
 from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
 from pipeline.text.equality import text_hash
-from pipeline.text.slots import slot
+from pipeline.text.past import current_slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _columns(after: Memory) -> dict[str, Any]:
     values = structure(after)
     return {
         **values,
-        "slot": slot(values["subject"], values["attribute"]),
+        "slot": current_slot(values["subject"], values["attribute"], after.text),
         "metadata": after.metadata,
         "categories": list(after.categories),
         "expiration_date": after.expiration_date,

@@ -18,6 +18,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.passages import PassageKey, Turn
 from pipeline.search.candidates import Score
 from pipeline.text import slots, terms
+from pipeline.text.past import is_past
 
 # Least share of the earlier one's score, most that the share of the question's words may be below
 # it, and number of the first results that are compared.
@@ -62,7 +63,9 @@ def _follows(earlier: Hit, later: Hit, words: frozenset[str], later_words: froze
         return False
     if other.said_at <= first.said_at or other.valid_from < first.valid_from:
         return False
-    if other.valid_from > other.said_at or first.speaker != other.speaker:
+    planned = other.valid_from > other.said_at
+    history = is_past(other.text) and not is_past(first.text)
+    if planned or history or first.speaker != other.speaker:
         return False
     near = later.score.decayed >= NEAR_EQUAL * earlier.score.decayed
     if not near or later.score.lexical < earlier.score.lexical - FEWER_WORDS:

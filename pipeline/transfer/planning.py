@@ -13,8 +13,9 @@ from pipeline.domain.facts import Outcome
 from pipeline.domain.graph import node_id
 from pipeline.domain.messages import Role
 from pipeline.domain.scope import Scope
-from pipeline.text import slots, terms
+from pipeline.text import terms
 from pipeline.text.equality import text_hash
+from pipeline.text.past import current_slot
 from pipeline.text.tokens import tokens
 from pipeline.transfer.records import (
     ConflictRecord,
@@ -179,7 +180,7 @@ def _state(state: MemoryState, made: ImportPlan) -> dict[str, Any]:
     """The columns of a state, and the place of its vector."""
     return {
         **{name: getattr(state, name) for name in MemoryState.model_fields},
-        "slot": slots.slot(state.subject, state.attribute),
+        "slot": current_slot(state.subject, state.attribute, state.text),
         "terms": terms.terms(state.text),
         "vector": made.embed(state.text),
     }

@@ -24,7 +24,7 @@ from pipeline.memories.rows import (
     text_columns,
     write_history,
 )
-from pipeline.text.slots import slot
+from pipeline.text.past import current_slot
 
 
 class Restore:
@@ -130,7 +130,7 @@ def _columns(state: Row[Any]) -> dict[str, Any]:
     columns = {
         **values,
         **text_columns(state.new_text),
-        "slot": slot(values["subject"], values["attribute"]),
+        "slot": current_slot(values["subject"], values["attribute"], state.new_text),
         "state": "ACTIVE",
         "superseded_by": None,
         "metadata": state.metadata,

@@ -157,6 +157,29 @@ def test_a_former_residence_that_is_said_late_ends_nothing():
     assert [(edge.valid_from, edge.valid_to) for edge in plan.edges] == [(earlier, MARCH)]
 
 
+@pytest.mark.parametrize(
+    ("text", "valid_from", "until"),
+    [
+        ("Maya worked at Bosch from 2010 to 2014.", datetime(2010, 1, 1, tzinfo=UTC), 2015),
+        ("Maya used to work at Bosch.", None, 2026),
+    ],
+)
+def test_an_edge_of_the_past_has_ended_and_ends_nothing(
+    text: str, valid_from: datetime | None, until: int
+):
+    plan = planned(
+        [said(text, valid_from=valid_from, subject="Maya", attribute="employer")],
+        [(0, ("Maya", "works_at", "Bosch"))],
+        known(("Maya", "works_at", "Siemens")),
+        ended=[(0, 0)],
+    )
+    assert plan.ended == []
+    assert lines(plan) == ["ADD Maya works_at Bosch", "NOOP Maya works_at Siemens"]
+    [edge] = plan.edges
+    assert edge.valid_to is not None
+    assert edge.valid_to.year == until
+
+
 def test_an_edge_that_is_current_is_no_news():
     stored = known(("Maya", "lives_in", "Paris"))
     plan = planned([said("Maya lives in Paris.")], [(0, ("maya", "lives_in", "PARIS"))], stored)
