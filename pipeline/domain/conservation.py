@@ -142,6 +142,7 @@ class Replacement:
             return False
         if self.without_slots:
             has_several = several.has_several(self.old) or several.lists(self.old)
+            has_several = has_several and not _is_of_same_object(self.old, self.fact)
             return has_several and not (self.new and _moves_in_time(self.old, self.new))
         same = self.old_slot == self.fact_slot
         return same and slots.many_valued(self.fact_slot, self.cardinality)
@@ -213,6 +214,14 @@ def _takes_back(change: Replacement, new: str) -> bool:
         and (_same_single_slot(change) or _covers(change.fact, change.old))
         and not lost_parts(change.old, new)
     )
+
+
+def _is_of_same_object(old: str, fact: str) -> bool:
+    """Tell if a fact names the object of a statement without names: the banjo that a plan names."""
+    if any(not value.leads and value.kind is not ValueKind.DATE for value in stated(old).values):
+        return False
+    about = matter(several.without_predicate(old))
+    return bool(about) and about <= matter(fact)
 
 
 def _moves_in_time(old: str, new: str) -> bool:

@@ -47,6 +47,11 @@ def has_several(text: str) -> bool:
     return bool(_SEVERAL.search(text[:MOST_CHARS]))
 
 
+def without_predicate(text: str) -> str:
+    """The statement without the first words that say that it has several values."""
+    return _SEVERAL.sub(" ", text[:MOST_CHARS], count=1)
+
+
 def lists(text: str) -> bool:
     """Tell if a statement lists the objects of an active verb: "takes Metformin and Ramipril"."""
     text = text[:MOST_CHARS]

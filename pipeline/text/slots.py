@@ -63,6 +63,11 @@ _MANY_VALUED = {
 }  # fmt: skip
 # Plural nouns of which a subject has one value at a time.
 _SINGLE_PLURALS = {"pronouns", "initials", "hours", "glasses", "earnings"}
+# Verbs of the third person that are no plurals.
+_VERBS = {
+    "studies", "works", "lives", "resides", "attends", "weighs", "earns", "costs", "commutes",
+    "follows",
+}  # fmt: skip
 _FAVOURITE = "favourite_"
 _THE_USER = {
     "user", "speaker", "i", "me", "self", "benutzer", "nutzer", "nutzerin",
@@ -140,7 +145,8 @@ def _listed(key: str) -> Cardinality | None:
     if attribute in _SINGLE_VALUED or attribute.startswith(_FAVOURITE):
         return Cardinality.ONE
     noun = attribute.rpartition("_")[2]
-    plural = re.fullmatch(r"[a-z]{2,}[^suia\W]s", noun) and noun not in _SINGLE_PLURALS
+    ends_as_plural = re.fullmatch(r"[a-z]{2,}[^suia\W]s", noun) and attribute not in _VERBS
+    plural = ends_as_plural and noun not in _SINGLE_PLURALS
     return Cardinality.SEVERAL if attribute in _MANY_VALUED or plural else None
 
 

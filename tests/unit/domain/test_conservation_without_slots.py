@@ -36,6 +36,8 @@ UPDATES = [
     ("La usuaria sigue una dieta Mediterránea.", "La usuaria es vegana."),
     ("用户最喜欢的书是《红楼梦》。", "用户最喜欢的书是《三体》。"),
     ("例会在星期二9点。", "例会在星期四10点。"),
+    ("Kurt plans to learn the banjo in 2026.", "Kurt plays the banjo since April 2026."),
+    ("User likes skiing.", "User hates skiing."),
 ]
 CARELESS = [
     ("User lives in Berlin.", "User's brother lives in Oslo.", "User lives in Oslo."),
@@ -59,6 +61,8 @@ CARELESS = [
     ),
     ("User takes Metformin and Ramipril.", "User no longer takes Ramipril.", None),
     ("User's friend is Lena.", "User's friend is Omar.", "User's friend is Omar."),
+    ("User plans to learn Welsh.", "User plans to learn Breton.", "User plans to learn Breton."),
+    ("User likes skiing.", "User likes sailing.", "User likes sailing."),
     ("User bought a Canon.", "User bought a Nikon.", "User bought a Nikon."),
     ("User's mother is from Riga.", "User is from Oslo.", "User's mother is from Oslo."),
     ("Anna's phone number is 555-0101.", "Ben's phone is 555-0202.", "Anna's phone is 555-0202."),
@@ -76,6 +80,12 @@ def test_another_value_of_an_attribute_replaces_the_old_one(old: str, new: str) 
 @pytest.mark.parametrize(("old", "fact", "new"), CARELESS)
 def test_a_careless_change_is_refused(old: str, fact: str, new: str | None) -> None:
     assert objection(Replacement(old, new, fact=fact)) is not None
+
+
+def test_a_verb_as_attribute_is_no_plural() -> None:
+    slot = "inges sohn thomas · studies"
+    old, new = "Inges Sohn Thomas studiert Chemie.", "Inges Sohn Thomas studiert Physik."
+    assert objection(Replacement(old, new, fact=new, old_slot=slot, fact_slot=slot)) is None
 
 
 def test_a_companion_of_the_value_stays_with_slots_too() -> None:
