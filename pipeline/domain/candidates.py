@@ -1,12 +1,12 @@
 """Candidates: the memories that are shown to the decision about a fact. Pure functions.
 
-    score  =  cosine  +  BM25 share of the words  +  slot, or without slots the topic
+    score  =  cosine  +  BM25 share of the words  +  slot, or without slots topic and matter
 
 `slot` is 1 for the same attribute of the same subject, and BESIDE for another attribute of that
-subject with a common topic or word. If fact or memory has no slot, the share of the fact's topics
-that the words of the memory have counts TOPIC at most. Meaning alone misses an update that names no
-word of the memory, and most updates in languages that the embedder does not know; words alone miss
-paraphrases.
+subject with a common topic or word. If fact or memory has no slot, the shares of the fact's topics
+and finer matters that the words of the memory have count TOPIC and MATTER at most. Meaning alone
+misses an update that names no word of the memory, and most updates in languages that the embedder
+does not know; words alone miss paraphrases.
 Source: tests/eval/candidates.py.
 """
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from pipeline.text import terms
+from pipeline.text.matter_words import matters_of
 from pipeline.text.slots import SEPARATOR
 from pipeline.text.topic_words import topics_of
 from pipeline.text.topics import attributes_beside, topics
@@ -24,8 +25,8 @@ from pipeline.text.word_scores import prefixes, shares
 
 # Share of the same slot that another attribute of the same topic has.
 BESIDE = 0.9
-# Score of a memory whose words have all topics of a fact, if one of them has no slot.
-TOPIC = 0.4
+# Scores of a memory whose words have all topics, and all matters, of a fact, if one has no slot.
+TOPIC, MATTER = 0.2, 0.5
 # A batch of several facts shows this many times the candidates of one fact, and at least as many
 # of each fact as the second number.
 BATCH_SHARE, LEAST_OF_A_FACT = 2, 3
@@ -49,6 +50,19 @@ class Compared:
     cosines: Mapping[UUID, float]
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """The topics and the matters that the words of a text are about."""
+
+    topics: frozenset[str]
+    matters: frozenset[str]
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> About:
+        """Read them from the terms of a text."""
+        return cls(topics_of(words), matters_of(words))
+
+
 def ranked(
     facts: Sequence[Compared], memories: Sequence[Comparable], *, rows: int = 0
 ) -> list[list[UUID]]:
@@ -58,24 +72,24 @@ def ranked(
     """
     words = [memory.terms.split(" ") for memory in memories]
     texts = [prefixes(of_memory) for of_memory in words]
-    known = [topics_of(of_memory) for of_memory in words]
-    return [_ranked(fact, memories, texts, known, rows) for fact in facts]
+    about = [About.of(of_memory) for of_memory in words]
+    return [_ranked(fact, memories, texts, about, rows) for fact in facts]
 
 
 def _ranked(
     fact: Compared,
     memories: Sequence[Comparable],
     texts: Sequence[Sequence[str]],
-    topics_of_texts: Sequence[frozenset[str]],
+    about: Sequence[About],
     rows: int,
 ) -> list[UUID]:
     """The memories in the order of their scores for one fact."""
     question = terms.asked(fact.text)
     words = shares(prefixes(question), texts, rows=rows)
-    nearness = _Nearness(fact.slot, topics_of(question))
+    nearness = _Nearness(fact.slot, About.of(question))
     scores = {
         memory.id: fact.cosines.get(memory.id, 0.0) + share + nearness.of(memory.slot, of_text)
-        for memory, share, of_text in zip(memories, words, topics_of_texts, strict=True)
+        for memory, share, of_text in zip(memories, words, about, strict=True)
     }
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
@@ -92,21 +106,26 @@ def chosen(rankings: Sequence[Sequence[UUID]], *, limit: int) -> list[UUID]:
 
 
 class _Nearness:
-    """Nearness of memories to the slot of one fact, or to its topics."""
+    """Nearness of memories to the slot of one fact, or to what its words are about."""
 
-    def __init__(self, slot: str | None, topics_of_fact: frozenset[str]) -> None:
+    def __init__(self, slot: str | None, fact: About) -> None:
         self._slot = slot
-        self._topics = topics_of_fact
+        self._fact = fact
         self._known: dict[str, float] = {}
 
-    def of(self, slot: str | None, topics_of_text: frozenset[str]) -> float:
-        """The score of a memory with this slot and these topics."""
+    def of(self, slot: str | None, about: About) -> float:
+        """The score of a memory with this slot that is about these topics and matters."""
         if self._slot is None or slot is None:
-            shared = len(self._topics & topics_of_text)
-            return TOPIC * shared / len(self._topics) if shared else 0.0
+            topic = _share(self._fact.topics, about.topics)
+            return TOPIC * topic + MATTER * _share(self._fact.matters, about.matters)
         if slot not in self._known:
             self._known[slot] = nearness(self._slot, slot)
         return self._known[slot]
+
+
+def _share(wanted: frozenset[str], given: frozenset[str]) -> float:
+    """Share of the wanted names that are given; 0 if none is wanted."""
+    return len(wanted & given) / len(wanted) if wanted else 0.0
 
 
 def nearness(first: str, other: str) -> float:

@@ -10,7 +10,7 @@ topic. The topics are those of pipeline/text/topics. A German compound has the t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from pipeline.text.terms import terms
@@ -196,27 +196,34 @@ _WORDS = {
 }
 
 
-def _by_term() -> dict[str, frozenset[str]]:
-    topics: dict[str, set[str]] = {}
-    for topic, words in _WORDS.items():
-        for term in terms(words):
-            topics.setdefault(term, set()).add(topic)
-    return {term: frozenset(names) for term, names in topics.items()}
-
-
-_TOPICS = _by_term()
 # Fewest letters of a word that is looked up at the end of a compound, and of its first part.
 MIN_END, MIN_START = 4, 3
 
 
+class WordTable:
+    """Groups of words, looked up by term. A compound has the groups of its longest known end."""
+
+    def __init__(self, words: Mapping[str, str]) -> None:
+        groups: dict[str, set[str]] = {}
+        for group, text in words.items():
+            for term in terms(text):
+                groups.setdefault(term, set()).add(group)
+        self._groups = {term: frozenset(names) for term, names in groups.items()}
+        self._groups_of_term = lru_cache(maxsize=20_000)(self._look_up)
+
+    def groups_of(self, words: Sequence[str]) -> frozenset[str]:
+        """The groups of a text by its terms."""
+        return frozenset(group for word in words for group in self._groups_of_term(word))
+
+    def _look_up(self, term: str) -> frozenset[str]:
+        ends = (term[at:] for at in range(MIN_START, len(term) - MIN_END + 1))
+        known = (self._groups[end] for end in (term, *ends) if end in self._groups)
+        return next(known, frozenset())
+
+
+_TABLE = WordTable(_WORDS)
+
+
 def topics_of(words: Sequence[str]) -> frozenset[str]:
     """The topics of a text by its terms."""
-    return frozenset(topic for word in words for topic in _topics_of(word))
-
-
-@lru_cache(maxsize=20_000)
-def _topics_of(term: str) -> frozenset[str]:
-    """The topics of a term; of an unknown one those of its longest end that is known."""
-    ends = (term[at:] for at in range(MIN_START, len(term) - MIN_END + 1))
-    known = (_TOPICS[end] for end in (term, *ends) if end in _TOPICS)
-    return next(known, frozenset())
+    return _TABLE.groups_of(words)

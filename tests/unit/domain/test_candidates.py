@@ -26,6 +26,13 @@ def test_a_memory_of_the_same_topic_comes_first_without_slots() -> None:
     assert ranking[0] == UUID(int=2)
 
 
+def test_the_matter_tells_memories_of_one_topic_apart() -> None:
+    texts = ("Maya's colleague is Tom", "Maya has an office", "Maya reports to Ann", "Maya's shift")
+    rows = [Comparable(UUID(int=i), " ".join(terms(t)), None) for i, t in enumerate(texts)]
+    [ranking] = ranked([Compared("She handed in her notice", None, {})], rows)
+    assert ranking[0] == UUID(int=2)
+
+
 def test_between_slots_the_words_have_no_topic() -> None:
     slots = ("maya · pets", "maya · stamps", "maya · manager", "maya · choir")
     fact = Compared("She resigned from her job", "maya · choir", {})
