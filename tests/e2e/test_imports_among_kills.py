@@ -13,8 +13,8 @@ import orjson
 
 from tests.support.stack import ROOT, Client, Stack, wait_until
 
-# Three requests; the memories of a user in one request are one event.
-MEMORIES, TURNS, USERS = 1_200, 60, 40
+# Two requests; the memories of a user in one request are one event.
+MEMORIES, TURNS, USERS = 600, 60, 40
 WITHIN_S = 120.0
 Import = Callable[[], Awaitable[asyncio.subprocess.Process]]
 
