@@ -18,7 +18,7 @@ from api.adds import routes as adds
 from api.audit.recording import Audited
 from api.auth.key_cache import KeyRing
 from api.auth.rate_limit import RateLimit
-from api.backpressure import FairDispatcher, Gate
+from api.backpressure import Backpressure, FairDispatcher
 from api.console import pages as console
 from api.dependencies import Api
 from api.description import describe
@@ -44,7 +44,7 @@ from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView
 from pipeline.loop_watch import LoopWatch
-from pipeline.search.concurrency import Turnstile
+from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.settings import Settings
 from pipeline.watchdog import Watchdog
 from workers.dispatch import background_dispatcher
@@ -95,13 +95,13 @@ def create_app(settings: Settings) -> FastAPI:
         watch = EventWatch(stores.ledger.events)
         notifications = bootstrap.build_end_notifications(settings, watch)
         listening = asyncio.create_task(notifications.run())
-        gate = Gate(LoadView(stores.ledger.engine), limits(settings))
-        gate.open()
-        dispatcher = FairDispatcher(background_dispatcher(settings), gate)
+        backpressure = Backpressure(LoadView(stores.ledger.engine), limits(settings))
+        backpressure.open()
+        dispatcher = FairDispatcher(background_dispatcher(settings), backpressure)
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         reranker = bootstrap.build_reranker(settings.reranker, stores.ledger.circuits)
-        turnstile = Turnstile(settings.searches_at_once)
-        figures = Figures(stores.ledger.books, stores.ledger.graph_outbox, stores.ledger.queue)
+        concurrency_limit = ConcurrencyLimit(settings.searches_at_once)
+        figures = Figures(stores.ledger.balance, stores.ledger.graph_outbox, stores.ledger.queue)
         accesses = AccessLog(stores.ledger.accesses)
         reads = ReadSample(stores.ledger.reads, on=settings.search_sample_days > 0)
         app.state.api = Api(
@@ -110,12 +110,12 @@ def create_app(settings: Settings) -> FastAPI:
             dispatcher,
             keys,
             watch,
-            gate,
+            backpressure,
             figures,
             accesses,
             reads,
             reranker,
-            turnstile,
+            concurrency_limit,
         )
         bootstrap.spare_the_collector()
         watched = LoopWatch(asyncio.get_running_loop(), slow_s=settings.loop_slow_s)
@@ -126,7 +126,7 @@ def create_app(settings: Settings) -> FastAPI:
         warming = asyncio.create_task(bootstrap.warm(*models))
         yield
         warming.cancel()
-        for part in (app.state.mcp, gate, figures, accesses, reads):
+        for part in (app.state.mcp, backpressure, figures, accesses, reads):
             await part.close()
         listening.cancel()
         await notifications.close()

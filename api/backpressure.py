@@ -37,20 +37,20 @@ class HintPublisher(Protocol):
 class FairDispatcher:
     """Publishes a hint into the queue of projects that are about as busy as its own."""
 
-    def __init__(self, publisher: HintPublisher, gate: Gate) -> None:
+    def __init__(self, publisher: HintPublisher, backpressure: Backpressure) -> None:
         self._publisher = publisher
-        self._gate = gate
+        self._backpressure = backpressure
 
     def kick(self, wake: Wake, project_id: ProjectId) -> None:
         """Publish the hint; see ports.Dispatcher."""
-        self._publisher.kick_among(wake, self._gate.woken(project_id, low=wake.low))
+        self._publisher.kick_among(wake, self._backpressure.woken(project_id, low=wake.low))
 
     def close(self) -> None:
         """Publish the waiting hints, for at most two seconds."""
         self._publisher.close()
 
 
-class Gate:
+class Backpressure:
     """Accepts or refuses adds by a load that is at most one second old, without a query."""
 
     def __init__(self, view: LoadView, limits: Limits) -> None:

@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 
 from api.access_log import AccessLog
 from api.auth.key_cache import KeyRing
-from api.backpressure import Gate
+from api.backpressure import Backpressure
 from api.console.shared_part import SharedPart
 from api.events.watch import EventWatch
 from api.search.read_sample import ReadSample
@@ -26,7 +26,7 @@ from pipeline.domain.errors import (
 )
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ports import Dispatcher, Reranker
-from pipeline.search.concurrency import Turnstile
+from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.settings import ModelSettings, Settings
 
 PING_S = 2.0
@@ -43,12 +43,12 @@ class Api:
     dispatcher: Dispatcher
     keys: KeyRing
     watch: EventWatch
-    gate: Gate
+    backpressure: Backpressure
     figures: Figures
     accesses: AccessLog
     reads: ReadSample
     reranker: Reranker | None = None
-    turnstile: Turnstile = field(default_factory=Turnstile)
+    concurrency_limit: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     live: SharedPart = field(default_factory=SharedPart)
     # Load of the local embedder, from the first request with a key on.
     warming: list[asyncio.Task[None]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Api:
     async def _check_ledger(self) -> None:
         """Ping the ledger. Errors: as `Ledger.ping`; StoreUnavailable if adds are not written."""
         await self.stores.ledger.ping()
-        if self.stores.ledger.inbox.waited_s > STUCK_S:
+        if self.stores.ledger.group_commit.waited_s > STUCK_S:
             raise StoreUnavailable("adds are not written")
 
     async def _check_models(self, *models: ModelSettings) -> None:

@@ -30,12 +30,12 @@ from pipeline.graph.store import Graph
 from pipeline.graph.walks import LedgerWalks, MirroredWalks
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
-from pipeline.ledger.engine import INBOX, LONG, connect
+from pipeline.ledger.engine import ADDS, LONG, connect
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel, GuardedReranker
 from pipeline.models.circuits import Circuits
 from pipeline.models.fallbacks import FallbackModel
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
-from pipeline.models.override import Workshop
+from pipeline.models.override import ModelFactory
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
 from pipeline.seals.keys import SealKeys
@@ -51,14 +51,14 @@ from pipeline.settings import (
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
-from pipeline.webhooks.delivery import Courier
+from pipeline.webhooks.delivery import WebhookDelivery
 from pipeline.webhooks.store import Webhooks
 
 # Seconds that a worker collects stale vectors before it writes them, so that a collection gets one
 # request instead of one for each event. Must be well below the delay of the sweeper's repair.
 MEMORIES_GATHER_S, TURNS_GATHER_S = 8.0, 20.0
 # In addition to MEMLANE_DATABASE_POOL, opened on demand.
-INBOX_CONNECTIONS = LONG_CONNECTIONS = 4
+ADDS_CONNECTIONS = LONG_CONNECTIONS = 4
 # A budget reads the costs of up to a month.
 MONTH_DAYS = 32
 # Groups of settings of the models, for errors.
@@ -149,7 +149,7 @@ def services(settings: Settings, built: Stores) -> Services:
         max_attempts=settings.max_attempts,
         outage_budget_s=settings.outage_budget_s,
         summary_after=build_summary_after(settings),
-        workshop=Workshop.of(
+        model_factory=ModelFactory.of(
             lambda name: build_model(settings.llm.named(name, allowed), built.ledger.circuits),
             lambda name: build_embedder(
                 settings.embedder.named(name, allowed), built.ledger.circuits
@@ -165,18 +165,20 @@ def build_summary_after(settings: Settings) -> SummaryAfter | None:
     return SummaryAfter(settings.summary_messages, settings.summary_tokens)
 
 
-def build_courier(settings: Settings, webhooks: Webhooks) -> tuple[Courier, HttpSender]:
-    """The webhook courier and its HTTP sender; the caller closes the sender."""
+def build_webhook_delivery(
+    settings: Settings, webhooks: Webhooks
+) -> tuple[WebhookDelivery, HttpSender]:
+    """The delivery of webhooks and its HTTP sender; the caller closes the sender."""
     private = settings.webhook_private == "on"
     sender = HttpSender(timeout_s=settings.webhook_timeout_s, private=private)
-    courier = Courier(
+    webhook_delivery = WebhookDelivery(
         webhooks,
         sender,
         tries=settings.webhook_tries,
         first_retry_s=settings.webhook_first_retry_s,
         lease=timedelta(seconds=2 * settings.webhook_timeout_s),
     )
-    return courier, sender
+    return webhook_delivery, sender
 
 
 def build_ledger(settings: Settings, name: str) -> Ledger:
@@ -194,12 +196,12 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
         batch_tokens=settings.batch_tokens,
         context_messages=settings.context_messages,
     )
-    inbox = connect(url, pool_size=INBOX_CONNECTIONS, name=name, limits=INBOX)
+    adds = connect(url, pool_size=ADDS_CONNECTIONS, name=name, limits=ADDS)
     long = connect(url, pool_size=LONG_CONNECTIONS, name=name, limits=LONG)
     return Ledger.of(
         engine,
         lanes,
-        inbox=inbox,
+        adds=adds,
         long=long,
         answers_for=timedelta(hours=settings.dry_run_hours),
         seal_keys=SealKeys([key.encode() for key in settings.seal_keys]),

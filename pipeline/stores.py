@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.accounting.balance import Books
+from pipeline.accounting.balance import Balance
 from pipeline.accounting.costs import Costs
 from pipeline.accounting.samples import QueueSamples
 from pipeline.conflicts.store import Conflicts
 from pipeline.curator.store import CuratorRuns
 from pipeline.erasure.store import Erasures
 from pipeline.events.answers import Answers
-from pipeline.events.cancel_and_replay import Recourse
+from pipeline.events.cancel_and_replay import CancelAndReplay
 from pipeline.events.store import Events
 from pipeline.events.undo import Undo
 from pipeline.graph.editing import GraphEditing
@@ -45,15 +45,15 @@ from pipeline.replays.store import Shadows
 from pipeline.replays.switch import Switch
 from pipeline.seals.keys import SealKeys
 from pipeline.seals.store import Seals
-from pipeline.search.recut import Recut
 from pipeline.search.store import Passages
+from pipeline.search.term_rebuild import TermRebuild
 from pipeline.suggestions.decisions import Decisions
 from pipeline.suggestions.store import Suggestions
 from pipeline.summaries.store import Summaries
 from pipeline.tenants.api_keys import ApiKeys
 from pipeline.tenants.audit import AuditLog
 from pipeline.tenants.console_sessions import ConsoleSessions
-from pipeline.tenants.delete_project import Removal
+from pipeline.tenants.delete_project import ProjectDeletion
 from pipeline.tenants.members import Members
 from pipeline.tenants.owners import Owners
 from pipeline.tenants.private_runs import PrivateRuns
@@ -74,19 +74,19 @@ from pipeline.webhooks.store import Webhooks
 class Ledger:
     """All stores, and the connection pools that they use.
 
-    `engine`: for short statements. `long`: for operations on many rows. `inbox_engine`: for adds.
+    `engine`: for short statements. `long`: for operations on many rows. `adds_engine`: for adds.
     `verifying`: for verifications.
     """
 
     engine: AsyncEngine
     long: AsyncEngine
-    inbox_engine: AsyncEngine
+    adds_engine: AsyncEngine
     verifying: AsyncEngine
     lanes: Lanes
     leases: LaneLeases
     due_lanes: DueLanes
     queue: QueueView
-    inbox: GroupCommit
+    group_commit: GroupCommit
     events: Events
     memories: Memories
     memory_vectors: MemoryVectors
@@ -107,7 +107,7 @@ class Ledger:
     owners: Owners
     private_runs: PrivateRuns
     passages: Passages
-    recut: Recut
+    term_rebuild: TermRebuild
     indexes: Indexes
     graph: Graph
     graph_editing: GraphEditing
@@ -120,8 +120,8 @@ class Ledger:
     audit: AuditLog
     saved_views: SavedViews
     members: Members
-    removal: Removal
-    recourse: Recourse
+    project_deletion: ProjectDeletion
+    cancel_and_replay: CancelAndReplay
     undo: Undo
     suggestions: Suggestions
     decisions: Decisions
@@ -138,7 +138,7 @@ class Ledger:
     webhooks: Webhooks
     circuits: Circuits
     costs: Costs
-    books: Books
+    balance: Balance
     samples: QueueSamples
 
     @classmethod
@@ -147,7 +147,7 @@ class Ledger:
         engine: AsyncEngine,
         lanes: Lanes,
         *,
-        inbox: AsyncEngine | None = None,
+        adds: AsyncEngine | None = None,
         long: AsyncEngine | None = None,
         answers_for: timedelta = timedelta(hours=1),
         seal_keys: SealKeys | None = None,
@@ -156,24 +156,24 @@ class Ledger:
     ) -> Ledger:
         """Build all stores over these pools.
 
-        `inbox`: pool for adds only, so that no read delays an add. `long`: pool for operations
+        `adds`: pool for adds only, so that no read delays an add. `long`: pool for operations
         whose statements take longer the more rows they change. Default for both: `engine`.
         `answers_for`: lifetime of the answers of dry runs. `seal_keys`: sign
         seals. `verifying`: pool of verifications. `checkpoint_every`: time between two recorded
         heads of a project.
         """
-        inbox, long, keys = inbox or engine, long or engine, seal_keys or SealKeys()
+        adds, long, keys = adds or engine, long or engine, seal_keys or SealKeys()
         shadows = Shadows(long, grace=lanes.grace)
         return cls(
             engine=engine,
             long=long,
-            inbox_engine=inbox,
+            adds_engine=adds,
             verifying=verifying or engine,
             lanes=lanes,
             leases=LaneLeases(engine, lease=lanes.lease),
             due_lanes=DueLanes(engine, lease=lanes.lease, grace=lanes.grace),
             queue=QueueView(engine),
-            inbox=GroupCommit(Adds(inbox, grace=lanes.grace)),
+            group_commit=GroupCommit(Adds(adds, grace=lanes.grace)),
             events=Events(engine),
             memories=Memories(engine),
             memory_vectors=MemoryVectors(engine),
@@ -194,7 +194,7 @@ class Ledger:
             owners=Owners(engine),
             private_runs=PrivateRuns(engine),
             passages=Passages(engine),
-            recut=Recut(long),
+            term_rebuild=TermRebuild(long),
             indexes=Indexes(long),
             graph=Graph(engine),
             graph_editing=GraphEditing(engine),
@@ -207,8 +207,8 @@ class Ledger:
             audit=AuditLog(engine),
             saved_views=SavedViews(engine),
             members=Members(engine),
-            removal=Removal(long),
-            recourse=Recourse(long, keys, grace=lanes.grace),
+            project_deletion=ProjectDeletion(long),
+            cancel_and_replay=CancelAndReplay(long, keys, grace=lanes.grace),
             suggestions=Suggestions(engine),
             decisions=Decisions(engine),
             curator=CuratorRuns(engine),
@@ -225,7 +225,7 @@ class Ledger:
             webhooks=Webhooks(engine),
             circuits=Circuits(engine),
             costs=Costs(engine),
-            books=Books(engine),
+            balance=Balance(engine),
             samples=QueueSamples(engine),
         )
 
@@ -242,5 +242,5 @@ class Ledger:
 
     async def close(self) -> None:
         """Close all pools."""
-        for engine in {self.engine, self.long, self.inbox_engine, self.verifying}:
+        for engine in {self.engine, self.long, self.adds_engine, self.verifying}:
             await engine.dispose()

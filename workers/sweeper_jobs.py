@@ -39,7 +39,7 @@ async def under_way(
     settings: Settings, stores: Stores, dispatcher: Dispatcher
 ) -> AsyncIterator[None]:
     """Run every job again and again until the block ends; they may be stopped at any point."""
-    courier, sender = bootstrap.build_courier(settings, stores.ledger.webhooks)
+    webhook_delivery, sender = bootstrap.build_webhook_delivery(settings, stores.ledger.webhooks)
 
     async def refresh() -> None:
         """Accept the generations of profiles that are due."""
@@ -54,7 +54,7 @@ async def under_way(
         *_erasures(stores),
         (refresh, CHORE_S),
         *_repairs(stores),
-        (courier.deliver, CHORE_S),
+        (webhook_delivery.deliver, CHORE_S),
         (stores.ledger.seals.seal, CHORE_S),
     ]
     if stores.mirroring is None:
@@ -118,14 +118,14 @@ def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
     async def count() -> None:
         """Take the samples of the projects with new entries in the books, and add these up."""
         await stores.ledger.samples.take()
-        await stores.ledger.books.fold()
+        await stores.ledger.balance.fold()
 
     return [
         (repair, CHORE_S),
         (embed, CHORE_S),
         (stores.fill_large, LONG_CHORE_S),
         (mirror, LONG_CHORE_S),
-        (stores.ledger.recut.walk, CHORE_S),
+        (stores.ledger.term_rebuild.walk, CHORE_S),
         (count, CHORE_S),
     ]
 

@@ -144,7 +144,7 @@ async def _accept(
 ) -> UUID:
     """Accept the add, unless there is too much to do. Returns the id of its event."""
     scope = request.scope(project)
-    api.gate.admit(scope, low=request.priority is Priority.LOW)
+    api.backpressure.admit(scope, low=request.priority is Priority.LOW)
     return await accept.accept(
         scope,
         remarks.on(request.turns()),

@@ -9,7 +9,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from api.http.json_types import Id
-from pipeline.accounting.balance import Accounts
+from pipeline.accounting.balance import Totals
 from pipeline.accounting.costs import Paid, Spending, total
 from pipeline.events.store import EventView
 
@@ -124,7 +124,7 @@ def spending(row: Spending) -> SpendingJson:
     }
 
 
-def stats(row: Accounts, owners: Mapping[str, int], spent: Spending) -> StatsJson:
+def stats(row: Totals, owners: Mapping[str, int], spent: Spending) -> StatsJson:
     """The counts under the names of the Mem0 clients, then the balance of events."""
     users, agents, runs = (owners.get(kind, 0) for kind in ("user", "agent", "run"))
     return {

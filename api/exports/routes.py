@@ -65,7 +65,7 @@ async def summary(
 
 async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project: Project) -> UUID:
     scope = request.scope(project)
-    api.gate.admit(scope)
+    api.backpressure.admit(scope)
     return await accept.accept(
         scope, (), options, said_at=None, ledger=api.stores.ledger, dispatcher=api.dispatcher
     )

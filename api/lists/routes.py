@@ -62,7 +62,7 @@ async def list_memories(
     page = _page(request, numbered)
     tree = request.tree(user)
     token = await caught_up(request, api, project, user)
-    async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
+    async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
         memories, count = await _memories(request, tree, page, api, project)
 
         def build() -> ListPageJson:
@@ -166,7 +166,7 @@ async def _listed(
     paged: bool,
 ) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """A page in its envelope, or a bare list."""
-    async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
+    async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
         memories, count = await _memories(request, request.tree(user), page, api, project)
 
         def build() -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
@@ -193,7 +193,7 @@ async def list_of(
     if entity_type not in KINDS:
         raise InvalidInput("Invalid entity type")
     request = ListRequest(filters={KINDS[entity_type]: {"eq": entity_id}})
-    async with api.turnstile.one_large(project.id, page.size, above=LARGE_PAGE):
+    async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
         memories, count = await _memories(request, request.tree(), page, api, project)
         inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])
 

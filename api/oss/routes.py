@@ -105,7 +105,7 @@ async def list_memories(
 @router.post("/search/")
 async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson[OssHitJson]:
     """Memories that answer the query, best first; with `explain` the parts of each score."""
-    async with api.turnstile.one_large(project.id, request.top_k):
+    async with api.concurrency_limit.one_large(project.id, request.top_k):
         ranking = await ranked(request, api, project)
     explain = request.explain is True
     return {"results": [views.hit(hit, explain=explain) for hit in ranking.hits]}

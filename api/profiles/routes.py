@@ -52,7 +52,7 @@ async def start(
     repeated safely.
     """
     ledger, dispatcher = api.stores.ledger, api.dispatcher
-    api.gate.admit(Scope(project.id, user_id=request.entity_id))
+    api.backpressure.admit(Scope(project.id, user_id=request.entity_id))
     if request.operation == use_cases.TRIGGER and request.entity_id is not None:
         job, replayed = await use_cases.trigger(
             project.id,

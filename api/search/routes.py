@@ -77,7 +77,7 @@ async def _search(
     """The response to a search, after the event of `after_event`."""
     token = await caught_up(request, api, project, user)
     most = request.top_k * (1 + 2 * request.context_turns)
-    async with api.turnstile.one_large(project.id, most):
+    async with api.concurrency_limit.one_large(project.id, most):
         ranking = await ranked(request, api, project, user)
         rows, characters = search_views.size(ranking)
 
@@ -137,7 +137,7 @@ async def ranked(
             index=stores.index,
             turns=stores.turns,
             reranker=api.reranker,
-            turnstile=api.turnstile,
+            concurrency_limit=api.concurrency_limit,
             embedder_timeout_s=api.settings.search_embedder_timeout_s,
         )
         span.set({"memlane.results": len(ranking.hits)})

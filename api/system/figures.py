@@ -12,7 +12,7 @@ import structlog
 
 from api.write_later import WriteLater
 from pipeline import telemetry
-from pipeline.accounting.balance import Accounts, Books
+from pipeline.accounting.balance import Balance, Totals
 from pipeline.domain.events import FailureCode, Status
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.tenants import ProjectId
@@ -40,7 +40,7 @@ class Figures:
 
     def __init__(
         self,
-        books: Books,
+        balance: Balance,
         outbox: GraphOutbox,
         queue: QueueView,
         *,
@@ -48,7 +48,7 @@ class Figures:
         written_after_s: float = WRITTEN_AFTER_S,
     ) -> None:
         """Set the seconds that the metrics are kept, and after which searches are written."""
-        self._books = books
+        self._balance = balance
         self._outbox = outbox
         self._queue = queue
         self._kept_s = kept_s
@@ -75,7 +75,7 @@ class Figures:
         if self._searches:
             searches, self._searches = self._searches, Counter()
             try:
-                await self._books.add_searches(searches)
+                await self._balance.add_searches(searches)
             except LedgerUnavailable as error:
                 if not error.may_have_committed:
                     self._searches.update(searches)
@@ -111,7 +111,7 @@ class Figures:
         """
         try:
             await self.write_down()
-            _show(await self._books.accounts())
+            _show(await self._balance.totals())
             telemetry.graph_mirror_lag_seconds.set(await self._outbox.lag_s())
             telemetry.queue_dispatchable_seconds.set(await self._queue.dispatchable_s())
             waiting = await self._queue.waiting_s()
@@ -124,10 +124,10 @@ class Figures:
             telemetry.ledger_up.set(1)
 
 
-def _show(accounts: Accounts) -> None:
-    telemetry.events_in_flight.labels(Status.PENDING).set(accounts.pending)
-    telemetry.events_in_flight.labels(Status.RUNNING).set(accounts.running)
-    telemetry.queue_oldest_seconds.set(accounts.oldest_in_flight_s)
+def _show(totals: Totals) -> None:
+    telemetry.events_in_flight.labels(Status.PENDING).set(totals.pending)
+    telemetry.events_in_flight.labels(Status.RUNNING).set(totals.running)
+    telemetry.queue_oldest_seconds.set(totals.oldest_in_flight_s)
     for status in telemetry.LEDGER_STATUSES:
-        telemetry.ledger_events.labels(status).set(getattr(accounts, status))
-    telemetry.ledger_balanced.set(accounts.balanced)
+        telemetry.ledger_events.labels(status).set(getattr(totals, status))
+    telemetry.ledger_balanced.set(totals.balanced)

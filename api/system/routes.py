@@ -55,7 +55,7 @@ async def stats(
     ledger = api.stores.ledger
     spent = await ledger.costs.spending(project.id, user_id=user_id, start=start_date, end=end_date)
     owners = await ledger.owners.totals(project.id, registered=False)
-    return usage_views.stats(await ledger.books.accounts(project.id), owners, spent)
+    return usage_views.stats(await ledger.balance.totals(project.id), owners, spent)
 
 
 @router.get("/livez")

@@ -102,7 +102,7 @@ async def delete_organization(api: Given, admin: OrganizationAdmin) -> DoneJson:
     if (await stores.ledger.projects.organization(organization_id)).operator:
         raise Forbidden("The organization this server was started with cannot be deleted.")
     await erasure.remove_organization(
-        organization_id, removal=stores.ledger.removal, index=stores.index
+        organization_id, deletion=stores.ledger.project_deletion, index=stores.index
     )
     api.keys.forget()
     return {"message": "Organization deleted successfully."}
@@ -206,7 +206,7 @@ async def delete_project(api: Given, admin: Admin) -> DoneJson:
     409 while it has memories, or events that have not ended: delete those first.
     """
     stores = api.stores
-    await erasure.remove(admin.project, removal=stores.ledger.removal, index=stores.index)
+    await erasure.remove(admin.project, deletion=stores.ledger.project_deletion, index=stores.index)
     api.keys.forget()
     return {"message": "Project deleted successfully."}
 

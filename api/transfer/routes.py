@@ -55,7 +55,7 @@ async def import_lines(
         )
         return transfer_views.counts(counts)
     for scope in imports.by_scope(request.records, project.id, new_ids=request.new_ids):
-        api.gate.admit(scope)
+        api.backpressure.admit(scope)
     events = await imports.accept_import(
         request.records,
         project.id,

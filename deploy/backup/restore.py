@@ -18,7 +18,7 @@ from pathlib import Path
 from deploy.backup import archive, clients
 from deploy.stack.failure import StackError
 from pipeline import __version__
-from pipeline.accounting.balance import Accounts, Books
+from pipeline.accounting.balance import Balance, Totals
 from pipeline.backup.manifest import Manifest, TableState, differences
 from pipeline.backup.store import BackupStore
 from pipeline.ledger.engine import UNLIMITED, connect
@@ -51,7 +51,7 @@ class Restored:
 
     manifest: Manifest
     lanes: int
-    accounts: Accounts
+    totals: Totals
 
 
 def check(directory: Path) -> Manifest:
@@ -99,7 +99,7 @@ async def restore(database_url: str, directory: Path) -> Restored:
         await store.analyze()
         await migrate(engine)
         lanes = await store.make_lanes_due()
-        return Restored(manifest, lanes, await Books(engine).accounts())
+        return Restored(manifest, lanes, await Balance(engine).totals())
     finally:
         await engine.dispose()
 

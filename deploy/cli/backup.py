@@ -91,18 +91,18 @@ def _restore(configured: Settings, needed: list[Server], directory: Path) -> Non
     began = time.monotonic()
     url = _database(configured, needed)
     result = asyncio.run(restoring.restore(url, directory))  # noqa: TID251  a separate process
-    accounts = result.accounts
+    totals = result.totals
     print(
         f"Restored: {result.manifest.rows:,} rows, equal to the backup of"
         f" {result.manifest.taken_at}, {time.monotonic() - began:.1f} s."
     )
     print(
-        f"{accounts.accepted:,} events accepted, {accounts.succeeded:,} succeeded,"
-        f" {accounts.failed:,} failed, {accounts.cancelled:,} cancelled,"
-        f" {accounts.pending + accounts.running:,} in progress; {accounts.memories:,} memories."
+        f"{totals.accepted:,} events accepted, {totals.succeeded:,} succeeded,"
+        f" {totals.failed:,} failed, {totals.cancelled:,} cancelled,"
+        f" {totals.pending + totals.running:,} in progress; {totals.memories:,} memories."
         f" {result.lanes:,} lanes go on."
     )
-    if not accounts.balanced:
+    if not totals.balanced:
         raise StackError(UNBALANCED)
 
 

@@ -26,7 +26,7 @@ OPEN = (Status.PENDING, Status.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
-class Accounts:
+class Totals:
     """Number of events in each state. `accepted` is counted independently of the others.
 
     `oldest_in_flight_s`: age in seconds of the oldest event that has not ended.
@@ -50,21 +50,21 @@ class Accounts:
         return self.accepted == ended + self.pending + self.running
 
 
-class Books:
+class Balance:
     """Read and fold the counts."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def accounts(self, project_id: ProjectId | None = None) -> Accounts:
+    async def totals(self, project_id: ProjectId | None = None) -> Totals:
         """Return the counts of a project, or of the whole ledger, from one snapshot."""
         lines = _lines(project_id)
         query = select(lines.c.kind, func.sum(lines.c.amount)).group_by(lines.c.kind)
         async with self._single.connect() as connection:
             counts = {row[0]: int(row[1]) for row in await connection.execute(query)}
             age_s = await connection.scalar(_oldest(lines)) if _in_flight(counts) else None
-        return _accounts(counts, age_s or 0.0)
+        return _totals(counts, age_s or 0.0)
 
     async def add_searches(self, searches: Mapping[UUID, int]) -> None:
         """Add to the number of searches of each project."""
@@ -94,7 +94,7 @@ class Books:
 async def fold_all(connection: AsyncConnection) -> None:
     """Add up all entries into the books, as the last statement of the caller's transaction.
 
-    Counts that are zero are deleted, and with them the ids of owners.
+    Balance that are zero are deleted, and with them the ids of owners.
     """
     await connection.execute(text(f"SELECT pg_advisory_xact_lock({FOLD_LOCK})"))
     await _fold(connection, None)
@@ -150,13 +150,13 @@ def _in_flight(counts: Mapping[str, int]) -> int:
     return sum(counts.get(status, 0) for status in OPEN)
 
 
-def _accounts(counts: Mapping[str, int], oldest_s: float) -> Accounts:
-    """Build the accounts from the counts by kind."""
+def _totals(counts: Mapping[str, int], oldest_s: float) -> Totals:
+    """Build the totals from the counts by kind."""
 
     def of(kind: str) -> int:
         return counts.get(kind, 0)
 
-    return Accounts(
+    return Totals(
         memories=of("MEMORY"),
         adds=of(EventType.ADD),
         accepted=of("NUMBER") - of("REPLAY"),

@@ -169,11 +169,11 @@ class BoltGraph:
 
     async def ping(self) -> None:
         """Check that the server answers. Errors: StoreUnavailable."""
-        await self._guarded(self._alone("RETURN 1 AS one"))
+        await self._guarded(self._autocommit("RETURN 1 AS one"))
 
     async def prepare(self) -> None:
         """Create the constraints and indexes, in the words of the server."""
-        agent = await self._guarded(self._alone("RETURN 1 AS one"))
+        agent = await self._guarded(self._autocommit("RETURN 1 AS one"))
         schemas = [NEO4J_SCHEMA, MEMGRAPH_SCHEMA]
         # Newer versions of Memgraph accept Neo4j's words too, but index no constraint.
         first, second = schemas[::-1] if "Memgraph" in agent else schemas
@@ -189,7 +189,7 @@ class BoltGraph:
         """Run the commands. Errors: ClientError if the server refuses one; StoreUnavailable."""
         try:
             for command in schema:
-                await self._alone(command)
+                await self._autocommit(command)
         except ClientError:
             raise
         except (DriverError, Neo4jError, OSError) as error:
@@ -275,7 +275,7 @@ class BoltGraph:
 
         return await self._guarded(run())
 
-    async def _alone(self, command: Statement) -> str:
+    async def _autocommit(self, command: Statement) -> str:
         """Run a command in a transaction of its own, which changes of the schema need.
 
         Returns the name of the server's product.

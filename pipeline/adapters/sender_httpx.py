@@ -17,7 +17,7 @@ import httpx
 from pipeline.domain.errors import Unanswered, Undeliverable
 from pipeline.webhooks.addresses import Address, is_public
 
-# Maximum number of deliveries that a courier attempts at the same time.
+# Maximum number of deliveries that one process attempts at the same time.
 CONNECTIONS = 64
 
 

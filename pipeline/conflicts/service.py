@@ -48,5 +48,5 @@ async def resolve(
         await index.catch_up(memory_ids)
     except StoreUnavailable:
         # Every read compares with the ledger; the sweeper writes the vectors later.
-        log.warning("projection_owed", event_id=str(event_id))
+        log.warning("projection_pending", event_id=str(event_id))
     return event_id

@@ -22,7 +22,7 @@ from pipeline.domain.tenants import OrganizationId, ProjectId
 from pipeline.erasure.store import Erasures, OwnerKey
 from pipeline.graph.mirror import Mirroring
 from pipeline.ledger.failures import LedgerUnavailable
-from pipeline.tenants.delete_project import Removal
+from pipeline.tenants.delete_project import ProjectDeletion
 from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Project
 from pipeline.vector_index.index import SoughtIds, VectorIndex
@@ -57,29 +57,29 @@ async def end_expired(*, runs: PrivateRuns, erasures: Erasures) -> int:
     return ended
 
 
-async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> None:
+async def remove(project: Project, *, deletion: ProjectDeletion, index: VectorIndex) -> None:
     """Delete an empty project with its vectors. Safe to repeat after a failure at any point.
 
     A deletion that fails changes nothing, except that vectors are written again.
     Errors: Conflict while it is not empty; StoreUnavailable if its vectors cannot be deleted.
     """
-    ids = await removal.begin(project)
-    async with _kept_if_it_fails(partial(removal.keep, project)):
+    ids = await deletion.begin(project)
+    async with _kept_if_it_fails(partial(deletion.keep, project)):
         await index.drop(await index.holding(SoughtIds(ids)))
-        await removal.remove(project)
+        await deletion.remove(project)
 
 
 async def remove_organization(
-    organization_id: OrganizationId, *, removal: Removal, index: VectorIndex
+    organization_id: OrganizationId, *, deletion: ProjectDeletion, index: VectorIndex
 ) -> None:
     """Delete an organization whose projects are all empty. Safe to repeat after any failure.
 
     Errors: as `remove`.
     """
-    ids = await removal.begin_organization(organization_id)
-    async with _kept_if_it_fails(partial(removal.keep_organization, organization_id)):
+    ids = await deletion.begin_organization(organization_id)
+    async with _kept_if_it_fails(partial(deletion.keep_organization, organization_id)):
         await index.drop(await index.holding(SoughtIds(ids)))
-        await removal.remove_organization(organization_id)
+        await deletion.remove_organization(organization_id)
 
 
 @asynccontextmanager

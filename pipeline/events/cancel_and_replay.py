@@ -68,7 +68,7 @@ class Replayable:
     said_at: datetime | None
 
 
-class Recourse:
+class CancelAndReplay:
     """Cancel and replay events. `grace`: time until the sweeper repeats a lost hint. `seal_keys`:
     sign that a replay changed an event.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.events.cancel_and_replay import Recourse
+from pipeline.events.cancel_and_replay import CancelAndReplay
 from pipeline.events.undo import Undo
 from pipeline.ingest.ports import IngestStores
 
@@ -13,7 +13,7 @@ class EventStores(Protocol):
     """The part of the ledger that cancels, replays and undoes events."""
 
     @property
-    def recourse(self) -> Recourse:
+    def cancel_and_replay(self) -> CancelAndReplay:
         """Cancel and replay."""
 
     @property

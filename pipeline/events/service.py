@@ -36,7 +36,7 @@ async def cancel(
 
     Errors: NotFound; Conflict if it is too late.
     """
-    taken, wake = await ledger.recourse.cancel(project_id, event_id)
+    taken, wake = await ledger.cancel_and_replay.cancel(project_id, event_id)
     telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
     log.info("event_cancelled", event_id=str(event_id), again=not taken)
     _kick([wake] if wake else [], project_id, dispatcher)
@@ -56,7 +56,7 @@ async def replay(
     Errors: NotFound; Conflict for an event with another status.
     """
     edit = Edit(messages, estimated_tokens(messages) if messages else None, instructions)
-    replayed = await ledger.recourse.replay(project_id, event_id, edit)
+    replayed = await ledger.cancel_and_replay.replay(project_id, event_id, edit)
     _tell(replayed, project_id, dispatcher)
 
 
@@ -73,7 +73,7 @@ async def rehearse(
 
     Errors: NotFound; Conflict for an event that cannot be replayed.
     """
-    failed = await ledger.recourse.replayable(project_id, event_id)
+    failed = await ledger.cancel_and_replay.replayable(project_id, event_id)
     given = Instructions(**{**asdict(failed.options.instructions), **instructions})
     return await accept(
         failed.scope,
@@ -93,7 +93,7 @@ async def replay_graph(
 
     Errors: NotFound; Conflict for an event with another graph or none.
     """
-    replayed = await ledger.recourse.replay_graph(project_id, event_id)
+    replayed = await ledger.cancel_and_replay.replay_graph(project_id, event_id)
     _tell(replayed, project_id, dispatcher)
 
 
@@ -109,7 +109,7 @@ async def replay_all(
     With `wanted.graph_status`, only their graph; those replayed before come last. Returns their
     ids, at most MOST_REPLAYS: call again while it returns that many.
     """
-    replayed = await ledger.recourse.replay_all(project_id, wanted, limit=MOST_REPLAYS)
+    replayed = await ledger.cancel_and_replay.replay_all(project_id, wanted, limit=MOST_REPLAYS)
     _tell(replayed, project_id, dispatcher)
     return replayed.event_ids
 
@@ -153,7 +153,7 @@ async def undo(
         await index.catch_up([*undone.gone, *undone.back][:A_PIECE])
     except StoreUnavailable:
         # The ledger is committed and every read checks it: the index is updated later.
-        log.warning("projection_owed", event_id=str(event_id))
+        log.warning("projection_pending", event_id=str(event_id))
     return undone
 
 

@@ -54,7 +54,7 @@ async def accept(
     if dry_run:
         rehearsal = DryRun(add.event_id, tuple(messages), said_at)
         add = replace(add, messages=(), options=replace(options, dry_run=rehearsal))
-    accepted = await ledger.inbox.accept(add)
+    accepted = await ledger.group_commit.accept(add)
     if not accepted.known:
         raise ProjectGone("This API key is not valid: its project is deleted.")
     if accepted.deleting:

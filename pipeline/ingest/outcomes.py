@@ -166,4 +166,4 @@ async def hand_back_when_reachable(activation: Activation, services: Services) -
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         with suppress(LedgerUnavailable):
-            return await services.ledger.lanes.hand_back(activation)
+            return await services.ledger.lanes.release_lane(activation)

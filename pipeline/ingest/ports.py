@@ -45,7 +45,7 @@ class IngestStores(Protocol):
         """Entities and relations."""
 
     @property
-    def inbox(self) -> GroupCommit:
+    def group_commit(self) -> GroupCommit:
         """Group commit of adds."""
 
     @property

@@ -2,7 +2,7 @@
 
     claim ─► stage ─► commit: output, effects and the lane's next stage ─► the next stage's hint
                │                    └─ a quick next stage: the lane stays, and it runs right away
-               └─ a named way out: wait, split, fail, reconsider (see outcomes.py)
+               └─ a named way out: wait, split, fail, retrieve again (see outcomes.py)
 
 There are two more ways out. The lane is lost: a newer activation has it, and nothing is written.
 The lane is handed back: this process has to stop, or it cannot reach the ledger.
@@ -63,7 +63,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class ActivationEnd:
     """The end of an activation, with the hint for the lane's next one, if there is one."""
 
     wake: Wake | None
@@ -95,11 +95,11 @@ async def run_stage(
                 log.warning("attempt_counted", lane_id=str(wake.lane_id), reason="loop_blocked")
                 return None
             with suppress(LedgerUnavailable):
-                await lanes.absolve(work.activation)
+                await lanes.uncount_attempt(work.activation)
             return None
         except asyncio.CancelledError:
             log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=work.activation.stage)
-            return await lanes.hand_back(work.activation)
+            return await lanes.release_lane(work.activation)
         except LedgerUnavailable as error:
             if error.reached and not error.out_of_time:
                 raise
@@ -117,7 +117,7 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
         return await (lanes.rest(activation) if cancelled else lanes.restart(activation))
     if activation.counted and can_gather(batch):
         gathered = await _gathered(activation, batch, services)
-        if isinstance(gathered, Over):
+        if isinstance(gathered, ActivationEnd):
             return gathered.wake
         batch = gathered
     event_ids = [str(event.id) for event in batch.events]
@@ -128,7 +128,7 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
             return await _stages(work, batch, services)
         # A suspect: its earlier attempts ended with a crash of their workers.
         if outcomes.divisible(batch):
-            return await lanes.take_apart(activation, batch)
+            return await lanes.split_batch(activation, batch)
         # Crashes of workers while this lane was the only suspect that they processed.
         crashes = activation.earlier_attempts - SHARED_ATTEMPTS
         if crashes >= services.max_attempts:
@@ -140,11 +140,13 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
         log.warning("lane_quarantined", stage=activation.stage)
         work.one_stage = True
         async with leases.alone(crashes):
-            work.activation = await lanes.charge(activation)
+            work.activation = await lanes.count_suspect_attempt(activation)
             return await _stages(work, batch, services)
 
 
-async def _gathered(activation: Activation, batch: Batch, services: Services) -> Over | Batch:
+async def _gathered(
+    activation: Activation, batch: Batch, services: Services
+) -> ActivationEnd | Batch:
     """The part of the batch that runs now, or the end of the activation while all of it waits."""
     assert batch.gather is not None  # see can_gather
     lanes, events = services.ledger.lanes, batch.events
@@ -153,8 +155,8 @@ async def _gathered(activation: Activation, batch: Batch, services: Services) ->
     if number == 0:
         delay_s = batch.gather.seconds - batch.age_s
         log.info("events_gather", lane_id=str(activation.lane_id), events=len(events))
-        return Over(await lanes.gather(activation, batch, delay_s=delay_s))
-    return batch if number == len(events) else await lanes.keep_first(activation, batch, number)
+        return ActivationEnd(await lanes.gather(activation, batch, delay_s=delay_s))
+    return batch if number == len(events) else await lanes.shorten_batch(activation, batch, number)
 
 
 async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:
@@ -169,7 +171,7 @@ async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:
                 raise
             except Exception as error:  # noqa: BLE001  the stage boundary
                 return await _way_out(error, activation, batch, services)
-        if isinstance(result, Over):
+        if isinstance(result, ActivationEnd):
             return result.wake
         batch = result
 
@@ -192,12 +194,12 @@ async def _way_out(
     return await outcomes.fail(activation, batch, code, detail, services)
 
 
-async def _stage(work: Work, batch: Batch, services: Services) -> Over | Batch:
+async def _stage(work: Work, batch: Batch, services: Services) -> ActivationEnd | Batch:
     """Run the stage and commit it. Returns the batch with its output if the lane stays."""
     activation, lanes = work.activation, services.ledger.lanes
     if activation.stage in batch.outputs:  # a worker died after it saved the last stage
         ending = outcomes.success(batch)
-        return Over(await outcomes.settle(activation, batch, ending, services))
+        return ActivationEnd(await outcomes.settle(activation, batch, ending, services))
     started = time.perf_counter()
     for tries in range(MOST_TRIES):
         try:
@@ -208,7 +210,7 @@ async def _stage(work: Work, batch: Batch, services: Services) -> Over | Batch:
             raise
         except Outdated:
             log.info("decisions_outdated")
-            return Over(await lanes.reconsider(activation))
+            return ActivationEnd(await lanes.retrieve_again(activation))
         await _count_failed(activation, finished.usage.failed, services)
         usage = replace(finished.usage, failed=())
         try:
@@ -226,7 +228,7 @@ async def _stage(work: Work, batch: Batch, services: Services) -> Over | Batch:
 
 async def _commit(
     work: Work, batch: Batch, finished: Finished, started: float, services: Services
-) -> Over | Batch:
+) -> ActivationEnd | Batch:
     """Commit the result of the stage; settling the batch is a commit of its own."""
     activation, lanes, next_stage = work.activation, services.ledger.lanes, finished.next_stage
     ms = (time.perf_counter() - started) * 1000
@@ -249,8 +251,10 @@ async def _commit(
     if stays:
         return batch
     if wake is not None:
-        return Over(replace(wake, at_once=quick))
-    return Over(await outcomes.settle(activation, batch, outcomes.success(batch), services))
+        return ActivationEnd(replace(wake, at_once=quick))
+    return ActivationEnd(
+        await outcomes.settle(activation, batch, outcomes.success(batch), services)
+    )
 
 
 def _failed(code: str, usage: Usage, started: float) -> list[FailedTry]:

@@ -9,7 +9,7 @@ from typing import Protocol
 from pipeline.domain.lanes import Activation
 from pipeline.domain.summaries import SummaryAfter
 from pipeline.ingest.ports import IngestStores
-from pipeline.models.override import ONLY_CONFIGURED, Workshop
+from pipeline.models.override import ONLY_CONFIGURED, ModelFactory
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
@@ -49,4 +49,4 @@ class Services:
     outage_budget_s: float
     # None: no summaries are made.
     summary_after: SummaryAfter | None = None
-    workshop: Workshop = ONLY_CONFIGURED
+    model_factory: ModelFactory = ONLY_CONFIGURED

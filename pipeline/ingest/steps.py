@@ -74,7 +74,7 @@ async def perform(stage: StageName, batch: Batch, services: Services) -> Finishe
 async def _perform(stage: StageName, batch: Batch, services: Services) -> Finished:
     """Run the stage's step with the models of the batch."""
     configured = Chosen(services.model, services.embedder, services.index)
-    chosen = choose(batch, configured, services.workshop, services.ledger)
+    chosen = choose(batch, configured, services.model_factory, services.ledger)
     model, embedder, memories = chosen.model, chosen.embedder, services.ledger.memories
     if batch.options.dry_run is not None or batch.answers_kept:
         model = RehearsedModel(model, batch, services.ledger.kept_answers)

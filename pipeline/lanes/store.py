@@ -4,7 +4,7 @@
                        ▲                  │ ├──wait──► WAITING ──┐
                        │                  │ ├──gather─► WAITING ─┤ (or the next add)
                        │                  │ ├──split─────────────┤
-                       │                  │ └──hand_back─────────┤
+                       │                  │ └──release───────────┤
                        └──sweep (due)─────┴──────────────────────┘
 
 Every move out of RUNNING checks the fence inside its own statement, and raises LaneLost if a newer
@@ -209,7 +209,7 @@ class Lanes:
             raise MovedOn from None
         if row is None:
             raise LaneLost
-        if not row.held:
+        if not row.advanced:
             raise MovedOn
 
     async def settle(
@@ -256,7 +256,7 @@ class Lanes:
         width = max(1, len(batch.events) // 2)
         return await self._restart(activation, batch.id, width=width, attempts=0)
 
-    async def take_apart(self, activation: Activation, batch: Batch) -> Wake:
+    async def split_batch(self, activation: Activation, batch: Batch) -> Wake:
         """Return a suspect's batch to its queue, to be retried event by event."""
         attempts = activation.attempts
         return await self._restart(activation, batch.id, width=1, attempts=attempts)
@@ -312,7 +312,7 @@ class Lanes:
         )
         return _next_hint(activation, row)
 
-    async def keep_first(self, activation: Activation, batch: Batch, number: int) -> Batch:
+    async def shorten_batch(self, activation: Activation, batch: Batch, number: int) -> Batch:
         """Return all but the first events of a batch to the queue. Errors: LaneLost."""
         first = batch.events[:number]
         await self._move(
@@ -323,7 +323,7 @@ class Lanes:
         )
         return replace(batch, events=first)
 
-    async def reconsider(self, activation: Activation) -> Wake:
+    async def retrieve_again(self, activation: Activation) -> Wake:
         """Return to retrieve, because a memory that the decisions are about has changed."""
         await self._move(
             statement("retrieve_again"),
@@ -334,12 +334,12 @@ class Lanes:
         )
         return _hint(activation, StageName.RETRIEVE)
 
-    async def charge(self, activation: Activation) -> Activation:
+    async def count_suspect_attempt(self, activation: Activation) -> Activation:
         """Count an attempt of a suspect, which is processed alone from here on."""
         row = await self._move(statement("count_suspect_attempt"), activation)
         return replace(activation, attempts=row.attempts, counted=True)
 
-    async def hand_back(self, activation: Activation) -> Wake | None:
+    async def release_lane(self, activation: Activation) -> Wake | None:
         """Release the lane unfinished; the attempt does not count.
 
         Returns the hint; None if the lane is lost.
@@ -352,7 +352,7 @@ class Lanes:
             grace=self.grace,
         )
         if row is None:
-            await self.absolve(activation)
+            await self.uncount_attempt(activation)
             return None
         return Wake(activation.lane_id, row.fence, StageName(row.stage), low=activation.low)
 
@@ -361,7 +361,7 @@ class Lanes:
         row = await self._one(statement("is_low"), lane_id=lane_id)
         return row is not None and bool(row.low)
 
-    async def absolve(self, activation: Activation) -> None:
+    async def uncount_attempt(self, activation: Activation) -> None:
         """Take back the counted attempt of an activation that lost its lane: it was no crash."""
         if activation.counted:
             values = {"batch_id": activation.batch_id, "stage": activation.stage}

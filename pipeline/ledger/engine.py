@@ -99,9 +99,9 @@ class SessionLimits:
 # 2.5 MB.
 STATEMENTS = ByteCache(24_000_000, lambda compiled: 48 * len(compiled.string))
 
-# USUAL: stages and requests. INBOX: adds, which must not wait for a locked lane. LONG: undo,
+# USUAL: stages and requests. ADDS: adds, which must not wait for a locked lane. LONG: undo,
 # erasure, replay and reindex, whose statements change many rows. UNLIMITED: migrations.
-USUAL, INBOX, LONG, UNLIMITED = (
+USUAL, ADDS, LONG, UNLIMITED = (
     SessionLimits(10.0),
     SessionLimits(10.0, lock_s=0.25),
     SessionLimits(600.0),

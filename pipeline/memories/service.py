@@ -85,4 +85,4 @@ async def project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
     try:
         await index.catch_up(memory_ids)
     except StoreUnavailable:
-        log.warning("projection_owed", count=len(memory_ids))
+        log.warning("projection_pending", count=len(memory_ids))

@@ -24,7 +24,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class ModelFactory:
     """Factory of models by name. Errors: InvalidInput for a name that is not available."""
 
     model: Callable[[str], MemoryModel]
@@ -33,7 +33,7 @@ class Workshop:
     @classmethod
     def of(
         cls, model: Callable[[str], MemoryModel], embedder: Callable[[str], Embedder]
-    ) -> Workshop:
+    ) -> ModelFactory:
         """A factory that builds each model at its first use and keeps it until the process ends."""
         return cls(cache(model), cache(embedder))
 
@@ -46,10 +46,12 @@ def _no_embedder(name: str) -> Embedder:
     raise InvalidInput(f"{name} cannot be had here: only the configured embedder can.")
 
 
-ONLY_CONFIGURED = Workshop(_none, _no_embedder)
+ONLY_CONFIGURED = ModelFactory(_none, _no_embedder)
 
 
-def choose(batch: Batch, configured: Chosen, workshop: Workshop, ledger: ModelStores) -> Chosen:
+def choose(
+    batch: Batch, configured: Chosen, model_factory: ModelFactory, ledger: ModelStores
+) -> Chosen:
     """The models for a batch.
 
     With another embedder, search uses the vectors that this embedder made. `recorded` in the
@@ -59,10 +61,10 @@ def choose(batch: Batch, configured: Chosen, workshop: Workshop, ledger: ModelSt
     """
     chosen, override = configured, batch.override
     if override.embedder and override.embedder != chosen.embedder.name:
-        embedder = workshop.embedder(override.embedder)
+        embedder = model_factory.embedder(override.embedder)
         chosen = replace(chosen, embedder=embedder, index=chosen.index.read_with(embedder))
     if override.recorded:
         return replace(chosen, model=RecordedModel(batch, ledger))
     if override.llm and override.llm != chosen.model.name:
-        return replace(chosen, model=workshop.model(override.llm))
+        return replace(chosen, model=model_factory.model(override.llm))
     return chosen

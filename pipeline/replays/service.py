@@ -83,7 +83,7 @@ async def switch(
         await _project([*switched.gone, *switched.here], index)
     except StoreUnavailable:
         # The ledger is committed and every read checks it: the index is updated later.
-        log.warning("projection_owed", replay_id=str(shadow_id))
+        log.warning("projection_pending", replay_id=str(shadow_id))
     return switched
 
 

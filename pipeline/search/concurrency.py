@@ -34,7 +34,7 @@ class _Large:
     requests: int = 0
 
 
-class Turnstile:
+class ConcurrencyLimit:
     """Lets at most `most` searches compute at once; None sets no limit."""
 
     def __init__(self, most: int | None = None) -> None:

@@ -40,7 +40,7 @@ from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
 from pipeline.search.calibration import IDENTITY, Scale
 from pipeline.search.candidates import Candidate
-from pipeline.search.concurrency import Turnstile
+from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.search.conversation import blended
 from pipeline.search.cutoff import Cutoff
 from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, nearest, widened
@@ -83,7 +83,7 @@ WORDS_TIMEOUT_S = 5.0
 EMBEDDER_TIMEOUT_S = 5.0
 LOCAL = "local/"
 TOOK_TOO_LONG = "The search took too long and was stopped: narrow its filter or top_k."
-OPEN = Turnstile()
+OPEN = ConcurrencyLimit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ async def search(
     index: VectorIndex,
     turns: VectorIndex | None = None,
     reranker: Reranker | None = None,
-    turnstile: Turnstile = OPEN,
+    concurrency_limit: ConcurrencyLimit = OPEN,
     embedder_timeout_s: float = EMBEDDER_TIMEOUT_S,
 ) -> SearchResult:
     """Search a project's memories, and its turns if the query asks for them.
@@ -239,7 +239,7 @@ async def search(
 
     Errors: Overloaded after a minute.
     """
-    # Before the turnstile, because a remote model uses no CPU here. Pending events are counted
+    # Before the limit, because a remote model uses no CPU here. Pending events are counted
     # before anything is read: if there are none, the results below are complete.
     embedded, standing = await asyncio.gather(
         _embed(project_id, query, embedder, embedder_timeout_s),
@@ -247,7 +247,7 @@ async def search(
     )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
-        async with asyncio.timeout(LONGEST_S), turnstile.turn():
+        async with asyncio.timeout(LONGEST_S), concurrency_limit.turn():
             return await _search(project_id, query, embedded, standing, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None

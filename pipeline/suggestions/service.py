@@ -90,7 +90,7 @@ async def decide(
         await index.catch_up(accepted.memory_ids)
     except StoreUnavailable:
         # Every read compares with the ledger; the sweeper writes the vectors later.
-        log.warning("projection_owed", event_id=str(accepted.event_id))
+        log.warning("projection_pending", event_id=str(accepted.event_id))
     return accepted.event_id
 
 

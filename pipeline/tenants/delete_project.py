@@ -49,7 +49,7 @@ NOT_EMPTY = (
 )
 
 
-class Removal:
+class ProjectDeletion:
     """Delete a project or an organization in two steps: `begin`, then `remove`.
 
     Between the steps the caller deletes from the vector index the ids that `begin` returned; adds

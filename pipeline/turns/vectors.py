@@ -238,7 +238,7 @@ _KEYS = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordina
 async def mark_turns_stale(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
     """Mark these turns as stale: they must be written to the index again, or deleted from it."""
     table = turn_vectors.c
-    rows = locked(turn_vectors, which).cte("held")
+    rows = locked(turn_vectors, which).cte("locked")
     query = update(turn_vectors).where(table.id == rows.c.id).values(version=table.version + 1)
     await connection.execute(query)
 

@@ -36,7 +36,7 @@ GONE = 410
 
 
 @dataclass(slots=True)
-class Courier:
+class WebhookDelivery:
     """Sends due deliveries. Any number can run at once, and each can be killed at any point.
 
     `tries`: tries of a delivery before it is dead; `first_retry_s`: pause before the second try.
@@ -46,7 +46,7 @@ class Courier:
     sender: WebhookSender
     tries: int
     first_retry_s: float
-    # Time after which another courier may take over a try; longer than any try may last.
+    # Time after which another process may take over a try; longer than any try may last.
     lease: timedelta
     # Webhooks whose last try timed out.
     _slow: set[UUID] = field(default_factory=set)

@@ -1,9 +1,9 @@
 """Webhooks: notifications about changes of memories and events, sent to URLs of a project.
 
     change of a memory ──► one row per webhook, in the same transaction    lanes/sql/finish_apply
-    courier ──► claims due rows ──► signs and posts ──► DELIVERED, a later try, or DEAD
+    delivery ──► claims due rows ──► signs and posts ──► DELIVERED, a later try, or DEAD
 
-A courier runs a number of tries at once and claims another one when one ends, from one project
+A process runs a number of tries at once and claims another one when one ends, from one project
 after the other. So a slow receiver, or a project with many deliveries, delays only its own.
 
 Headers and signature follow Standard Webhooks. Delivery is at least once, in no order; the receiver

@@ -31,7 +31,7 @@ SILENT_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook without its secret. `disabled_reason`: set if the courier disabled it."""
+    """A webhook without its secret. `disabled_reason`: set if the delivery disabled it."""
 
     id: UUID
     project_id: ProjectId
@@ -61,7 +61,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A delivery that a courier has claimed. `sent_at`: the ledger's time in unix seconds."""
+    """A delivery that a process has claimed. `sent_at`: the ledger's time in unix seconds."""
 
     id: UUID
     webhook_id: UUID

@@ -48,7 +48,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ledger.tables import events, lanes, memories, messages, turn_vectors
 from pipeline.migrate import migrate
 from pipeline.search import service as search
-from pipeline.search.concurrency import Turnstile
+from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.settings import Settings
 from pipeline.text import terms as lexical
 from pipeline.text.equality import text_hash
@@ -212,7 +212,7 @@ async def _ask(job: Asked) -> tuple[list[float], float, float]:
     speech = Speech(random.Random(os.getpid()))
     took: list[float] = []
     left = iter(range(job.queries + WARM))
-    turnstile = Turnstile(searches_at_once(job.settings))
+    concurrency_limit = ConcurrencyLimit(searches_at_once(job.settings))
     async with opened(job.settings) as stores:
 
         async def client() -> None:
@@ -228,7 +228,7 @@ async def _ask(job: Asked) -> tuple[list[float], float, float]:
                     embedder=stores.embedder,
                     index=stores.index,
                     turns=stores.turns,
-                    turnstile=turnstile,
+                    concurrency_limit=concurrency_limit,
                 )
                 took.append(1000 * (time.perf_counter() - began))
 

@@ -151,7 +151,7 @@ class LaneMachine(RuleBasedStateMachine):
             AddOptions(metadata={"kind": kind}),
             tokens=1,
         )
-        [accepted] = self.run(self.ledger.inbox.adds.accept([add]))
+        [accepted] = self.run(self.ledger.group_commit.adds.accept([add]))
         wake = accepted.wake
         model.events.append(event)
         if model.state == "IDLE" or (model.state == "WAITING" and model.gathers):
@@ -306,12 +306,12 @@ class LaneMachine(RuleBasedStateMachine):
         return multiple() if wake is None else (hold.lane, wake)
 
     @rule(target=holds, hold=consumes(holds))
-    def keep_first(self, hold: Claim) -> Any:
+    def shorten_batch(self, hold: Claim) -> Any:
         """Go on with the first event of the batch; the others return to the queue."""
         if hold.activation.stage is not StageName.EXTRACT:
             return hold
         model = self.lanes[hold.lane]
-        batch = self._written(hold, self.real.keep_first(hold.activation, hold.batch, 1))
+        batch = self._written(hold, self.real.shorten_batch(hold.activation, hold.batch, 1))
         if batch is None:
             return hold
         model.put_back(model.of_batch()[1:])
@@ -341,7 +341,7 @@ class LaneMachine(RuleBasedStateMachine):
             self.finish_and_keep(hold)
         model = self.lanes[hold.lane]
         mine = model.fence == hold.activation.fence and model.state in ("RUNNING", "QUEUED")
-        wake = self.run(self.real.hand_back(hold.activation))
+        wake = self.run(self.real.release_lane(hold.activation))
         assert (wake is not None) == mine
         if wake is None:
             self._absolve(hold)
@@ -355,12 +355,12 @@ class LaneMachine(RuleBasedStateMachine):
         return hold.lane, wake
 
     @rule(target=holds, hold=consumes(holds))
-    def charge(self, hold: Claim) -> Any:
+    def count_suspect_attempt(self, hold: Claim) -> Any:
         """Charge an attempt to a suspect when its turn comes."""
         if hold.activation.counted:
             return hold
         model = self.lanes[hold.lane]
-        activation = self._written(hold, self.real.charge(hold.activation))
+        activation = self._written(hold, self.real.count_suspect_attempt(hold.activation))
         if activation is None:
             return hold
         model.attempts += 1
@@ -371,7 +371,7 @@ class LaneMachine(RuleBasedStateMachine):
     def lose_the_lane(self, hold: Claim) -> None:
         """A live worker notices that it has lost the lane."""
         if not self.lanes[hold.lane].holds(hold):
-            self.run(self.real.absolve(hold.activation))
+            self.run(self.real.uncount_attempt(hold.activation))
             self._absolve(hold)
 
     def _absolve(self, hold: Claim) -> None:

@@ -135,7 +135,7 @@ async def test_the_rows_of_a_scope_come_page_by_page(source: VectorSource, engin
 
 
 async def test_a_scope_is_large_by_its_own_rows(source: VectorSource, engine: Engine) -> None:
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     project_id = engine.project.id
     assert await source.has(project_id, {"user_id": "maya"}, rows=2)
     assert not await source.has(project_id, {"user_id": "maya"}, rows=3)

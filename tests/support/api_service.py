@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from api.access_log import AccessLog
 from api.app import create_app, limits
 from api.auth.key_cache import KeyRing
-from api.backpressure import Gate
+from api.backpressure import Backpressure
 from api.dependencies import Api
 from api.events.watch import EventWatch
 from api.search.read_sample import ReadSample
@@ -108,14 +108,16 @@ async def serving(
     watch = EventWatch(ledger.events)
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)
-    gate = Gate(LoadView(ledger.engine), limits(settings))
-    figures = Figures(ledger.books, ledger.graph_outbox, ledger.queue)
+    backpressure = Backpressure(LoadView(ledger.engine), limits(settings))
+    figures = Figures(ledger.balance, ledger.graph_outbox, ledger.queue)
     keys, accesses, reads = (
         KeyRing(ledger.keys),
         AccessLog(ledger.accesses),
         ReadSample(ledger.reads),
     )
-    app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, figures, accesses, reads)
+    app.state.api = Api(
+        settings, stores, dispatcher, keys, watch, backpressure, figures, accesses, reads
+    )
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport,

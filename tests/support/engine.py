@@ -29,7 +29,7 @@ from pipeline.ingest.services import Services
 from pipeline.lanes.effects import MemoryEffects
 from pipeline.lanes.leases import session_name
 from pipeline.lanes.store import Lanes
-from pipeline.ledger.engine import INBOX, connect
+from pipeline.ledger.engine import ADDS, connect
 from pipeline.ledger.tables import cooldowns, events, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
 from pipeline.replays.store import ReplayLimits
@@ -48,9 +48,9 @@ NO_CHANGES = MemoryEffects((), {}, "fake/hash")
 
 def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Ledger:
     engine = connect(url, pool_size=5, name=session_name(WORKER, "test"))
-    inbox = connect(url, pool_size=4, name=session_name(WORKER, "test"), limits=INBOX)
+    adds = connect(url, pool_size=4, name=session_name(WORKER, "test"), limits=ADDS)
     machine = lanes_on(engine, batch_events=batch_events, lease_s=lease_s)
-    return Ledger.of(engine, machine, inbox=inbox)
+    return Ledger.of(engine, machine, adds=adds)
 
 
 def lanes_on(engine: AsyncEngine, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Lanes:

@@ -40,7 +40,7 @@ async def _values(api: Api, project: Project) -> dict[str, Any]:
     rate = await ledger.queue.rate(project.id)
     newest = await ledger.events.newest(project.id, EventFilter(), limit=NEWEST)
     return {
-        "accounts": await ledger.books.accounts(project.id),
+        "totals": await ledger.balance.totals(project.id),
         "ages": await ledger.queue.ages(project.id),
         "cooling": await ledger.circuits.cooling(project.id),
         "rate": rate,

@@ -174,7 +174,7 @@ def judge(text: str, entries: Sequence[Entry]) -> Judgement:
         return _forget(new[0], entries, aliases)
     best: tuple[Found, Entry] | None = None
     for entry in entries:
-        effect = _bears(text, new, entry, aliases)
+        effect = _effect_on(text, new, entry, aliases)
         if effect and (best is None or effect[0] > best[0][0]):
             best = (effect, entry)
     if best is None:
@@ -185,7 +185,7 @@ def judge(text: str, entries: Sequence[Entry]) -> Judgement:
     return Judgement(Outcome.UPDATE, reason, written, entry)
 
 
-def _bears(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Found | None:
+def _effect_on(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Found | None:
     """Effect of a statement on one entry, or on the text that the batch replaced in it."""
     effect = compare(text, new, entry.text, _resolved(slots_of(entry.text), aliases))
     if effect or not entry.before:

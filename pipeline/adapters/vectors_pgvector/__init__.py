@@ -66,11 +66,11 @@ class Pgvector:
         """Nothing to release: the engine belongs to the ledger."""
 
     async def ping(self) -> None:
-        async with self._alone() as connection:
+        async with self._autocommit() as connection:
             await connection.execute(text("SELECT 1"))
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
-        async with self._together() as connection:
+        async with self._transaction() as connection:
             # CREATE … IF NOT EXISTS fails if two sessions run it at the same time.
             await connection.execute(text(f"SELECT pg_advisory_xact_lock({SET_UP_LOCK})"))
             await _each(connection, statement("set_up"))
@@ -100,7 +100,7 @@ class Pgvector:
         ]
         put = statement("put", table=_table(name))
         for start in range(0, len(rows), AT_ONCE):
-            async with self._together() as connection:
+            async with self._transaction() as connection:
                 await connection.execute(put, rows[start : start + AT_ONCE])
 
     async def search(
@@ -141,7 +141,7 @@ class Pgvector:
         near = statement("near", **parts, dimensions=str(dimensions))
         breadth = str(min(max(limit, NARROWEST), BROADEST))
         walk = {"breadth": breadth, "most": str(MOST_WALKED)}
-        async with self._together() as connection:
+        async with self._transaction() as connection:
             await connection.execute(statement("walk"), walk)
             rows = [await connection.execute(near, query) for query in queries]
             return [[VectorHit(of, similarity) for of, similarity in some] for some in rows]
@@ -150,7 +150,7 @@ class Pgvector:
         await self.insert(name, records)
 
     async def delete(self, name: str, ids: Sequence[UUID]) -> None:
-        async with self._alone() as connection:
+        async with self._autocommit() as connection:
             gone = text(f"DELETE FROM {_table(name)} WHERE id = ANY(:ids)")  # noqa: S608
             await connection.execute(gone, {"ids": list(ids)})
 
@@ -163,7 +163,7 @@ class Pgvector:
 
     async def list_cols(self) -> Names:
         try:
-            async with self._alone() as connection:
+            async with self._autocommit() as connection:
                 names = await connection.scalars(
                     text("SELECT name FROM memlane_vectors.collections")
                 )
@@ -173,7 +173,7 @@ class Pgvector:
 
     async def delete_col(self, name: str) -> None:
         try:
-            async with self._together() as connection:
+            async with self._transaction() as connection:
                 forget = text("DELETE FROM memlane_vectors.collections WHERE name = :name")
                 await connection.execute(forget, {"name": name})
                 await connection.execute(text(f"DROP TABLE IF EXISTS {_table(name)}"))
@@ -182,7 +182,7 @@ class Pgvector:
 
     async def col_info(self, name: str) -> CollectionInfo | None:
         try:
-            async with self._alone() as connection:
+            async with self._autocommit() as connection:
                 result = await connection.execute(
                     statement("info", table=_table(name)), {"name": name}
                 )
@@ -199,7 +199,7 @@ class Pgvector:
         self, name: str, passes: str, values: Mapping[str, Any], *, limit: int
     ) -> Records:
         query = statement("records", table=_table(name), passes=passes)
-        async with self._alone() as connection:
+        async with self._autocommit() as connection:
             rows = (await connection.execute(query, {**values, "limit": limit})).all()
         return [VectorRecord(row.id, as_vector(row.vector), row.payload) for row in rows]
 
@@ -209,14 +209,14 @@ class Pgvector:
             return await self._direct.rows(query, values)
 
     @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[AsyncConnection]:
+    async def _autocommit(self) -> AsyncIterator[AsyncConnection]:
         """A connection in autocommit mode: each statement is its own transaction."""
         with _our_errors():
             async with self._single.connect() as connection:
                 yield connection
 
     @asynccontextmanager
-    async def _together(self) -> AsyncIterator[AsyncConnection]:
+    async def _transaction(self) -> AsyncIterator[AsyncConnection]:
         """A connection with one transaction for all statements."""
         with _our_errors():
             async with self._engine.begin() as connection:

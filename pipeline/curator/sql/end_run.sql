@@ -3,7 +3,7 @@ WITH ended AS (
     UPDATE curator_runs SET
         state = CAST(:state AS text), code = CAST(:code AS text), note = CAST(:note AS text),
         due_at = NULL, completed_at = now()
-    WHERE {held.sql}
+    WHERE {claimed.sql}
     RETURNING id
 ), forgotten AS (
     DELETE FROM curator_steps USING ended WHERE curator_steps.run_id = ended.id

@@ -2,5 +2,5 @@
 UPDATE curator_runs SET
     state = 'QUEUED', hinted = false, due_at = now() + CAST(:delay AS interval), attempts = attempts - 1,
     waits = waits + CAST(:waits AS integer)
-WHERE {held.sql}
+WHERE {claimed.sql}
 RETURNING waits

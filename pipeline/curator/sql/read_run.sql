@@ -13,4 +13,4 @@ SELECT curator_runs.*, l.user_id, l.agent_id, l.app_id, l.run_id AS scope_run_id
 FROM curator_runs
 JOIN lanes l ON l.id = curator_runs.lane_id
 JOIN projects p ON p.id = curator_runs.project_id
-WHERE {held.sql}
+WHERE {claimed.sql}

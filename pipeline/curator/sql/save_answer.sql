@@ -11,7 +11,7 @@ WITH run AS (
         completion_tokens = completion_tokens + CAST(:completion_tokens AS integer),
         cost_usd = CASE WHEN CAST(:cost_usd AS float8) IS NULL THEN cost_usd
                         ELSE coalesce(cost_usd, 0) + CAST(:cost_usd AS float8) END
-    WHERE {held.sql}
+    WHERE {claimed.sql}
     RETURNING id, project_id, lane_id, steps
 ), step AS (
     INSERT INTO curator_steps (run_id, ordinal, lane_id, centres, shown, answer)

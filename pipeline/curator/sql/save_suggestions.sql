@@ -1,7 +1,7 @@
 -- Store the suggestions of a step, and mark the step as done: one commit, or nothing. The same
 -- change of the same texts is suggested once; one that became outdated undecided is renewed.
 WITH run AS MATERIALIZED (
-    SELECT id, project_id, lane_id FROM curator_runs WHERE {held.sql} FOR UPDATE
+    SELECT id, project_id, lane_id FROM curator_runs WHERE {claimed.sql} FOR UPDATE
 ), step AS (
     UPDATE curator_steps SET acted_at = now()
     FROM run WHERE curator_steps.run_id = run.id AND acted_at IS NULL

@@ -21,7 +21,7 @@ WITH scheduled AS MATERIALIZED (
     SELECT d.id, d.project_id, d.accepted_seq, last.created_at AS last_at, CASE
         WHEN d.state <> 'IDLE' OR last.created_at IS NOT NULL AND last.completed_at IS NULL
             THEN now() + d.idle
-        WHEN said.created_at > now() - d.idle THEN said.created_at + d.idle
+        WHEN newest.created_at > now() - d.idle THEN newest.created_at + d.idle
         WHEN last.created_at > now() - d.every THEN last.created_at + d.every
     END AS later
     FROM due d
@@ -29,7 +29,7 @@ WITH scheduled AS MATERIALIZED (
         SELECT r.created_at, r.completed_at FROM curator_runs r
         WHERE r.lane_id = d.id ORDER BY r.created_at DESC LIMIT 1
     ) last ON true
-    LEFT JOIN events said ON said.lane_id = d.id AND said.seq = d.accepted_seq
+    LEFT JOIN events newest ON newest.lane_id = d.id AND newest.seq = d.accepted_seq
 ), moved AS (
     UPDATE lanes SET next_curation_at = looked.later FROM looked WHERE lanes.id = looked.id
 )

@@ -22,7 +22,7 @@ WITH asked AS MATERIALIZED (
     DELETE FROM answer_sources WHERE batch_id = ANY (ARRAY(SELECT batch_id FROM asked))
 ), about AS (
     SELECT id, bool_or(open) AS open, bool_or(named) AS named FROM asked GROUP BY id
-), told AS (
+), withdrawn_event AS (
     UPDATE events SET
         note = CASE WHEN about.named THEN CAST(:erased AS text) ELSE CAST(:withdrawn AS text) END,
         options = CASE WHEN about.named THEN '{}' ELSE options END,

@@ -3,7 +3,7 @@
 -- rows per call; rows that another sweeper has locked are skipped.
 WITH old AS MATERIALIZED (
     SELECT r.batch_id, r.stage,
-           EXISTS (SELECT FROM events e WHERE e.batch_id = r.batch_id) AS told
+           EXISTS (SELECT FROM events e WHERE e.batch_id = r.batch_id) AS in_use
     FROM stage_runs r
     WHERE r.output IS NOT NULL AND r.finished_at < now() - CAST(:age AS interval)
       AND NOT EXISTS (
@@ -14,11 +14,11 @@ WITH old AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), taken_apart AS (
     DELETE FROM stage_runs USING old
-    WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND NOT old.told
+    WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND NOT old.in_use
 ), failed AS (
-    DELETE FROM failed_runs WHERE batch_id IN (SELECT batch_id FROM old WHERE NOT told)
+    DELETE FROM failed_runs WHERE batch_id IN (SELECT batch_id FROM old WHERE NOT in_use)
 ), sources AS (
     DELETE FROM answer_sources WHERE batch_id IN (SELECT batch_id FROM old)
 )
 UPDATE stage_runs SET output = NULL
-FROM old WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND old.told
+FROM old WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND old.in_use

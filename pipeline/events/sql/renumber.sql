@@ -14,7 +14,7 @@ lane AS (
     WHERE lanes.id = tail.lane_id
     RETURNING lanes.id, lanes.fence, lanes.settled_seq, lanes.accepted_seq,
               lanes.state = 'QUEUED' AND lanes.wait_code IS NOT DISTINCT FROM 'GATHERING' AS gathers
-), said AS (
+), renumbered AS (
     UPDATE messages SET seq = again.new_seq
     FROM again WHERE messages.lane_id = again.lane_id AND messages.seq = again.seq
 )

@@ -8,7 +8,7 @@ WITH state AS MATERIALIZED (
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, structure jsonb,
         slot text, embedding text
     )
-), held AS MATERIALIZED (
+), locked AS MATERIALIZED (
     SELECT m.id FROM memories m JOIN state s ON s.id = m.id AND m.version = s.version - 1
     ORDER BY m.id
     FOR UPDATE OF m
@@ -27,8 +27,8 @@ WITH state AS MATERIALIZED (
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
         embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
                         ELSE CAST(:embedder AS text) END
-    FROM held JOIN state s USING (id)
-    WHERE memories.id = held.id
+    FROM locked JOIN state s USING (id)
+    WHERE memories.id = locked.id
     RETURNING memories.id, memories.project_id, memories.temporary
 )
 INSERT INTO memory_history (

@@ -30,7 +30,7 @@ WITH project AS MATERIALIZED (
     JOIN project ON project.id = a.project_id
 ), adds AS (
     SELECT * FROM given WHERE NOT deleting
-), kept AS (
+), new_key AS (
     INSERT INTO idempotency_keys (project_id, key, digest, event_id)
     SELECT DISTINCT ON (project_id, key) project_id, key, digest, event_id
     FROM adds
@@ -41,7 +41,7 @@ WITH project AS MATERIALIZED (
 ), fresh AS (
     SELECT adds.*, row_number() OVER (PARTITION BY lane_id ORDER BY place) AS number,
            options ->> 'priority' IS NOT DISTINCT FROM 'low' AS low
-    FROM adds WHERE key IS NULL OR event_id IN (SELECT event_id FROM kept)
+    FROM adds WHERE key IS NULL OR event_id IN (SELECT event_id FROM new_key)
 ), lane AS (
     INSERT INTO lanes (
         id, project_id, user_id, agent_id, app_id, run_id, accepted_seq, normal_seq, state, due_at
@@ -88,7 +88,7 @@ WITH project AS MATERIALIZED (
                 ELSE coalesce(options #>> '{question,kind}', 'ADD') END, options, tokens,
            traceparent
     FROM numbered
-), said AS (
+), new_message AS (
     INSERT INTO messages (lane_id, seq, ordinal, role, name, content, omitted, terms, said_at)
     SELECT n.lane_id, n.seq, m.ordinal, m.role, m.name, m.content, m.omitted,
            string_to_array(m.terms, ' '), coalesce(n.said_at, now())
@@ -99,10 +99,10 @@ WITH project AS MATERIALIZED (
     ) AS m (place, ordinal, role, name, content, omitted, terms)
     JOIN numbered n USING (place)
     RETURNING lane_id, seq, ordinal, role, content
-), owed AS (
+), turn_vector AS (
     INSERT INTO turn_vectors (event_id, ordinal, lane_id)
     SELECT n.event_id, s.ordinal, s.lane_id
-    FROM said s JOIN numbered n USING (lane_id, seq)
+    FROM new_message s JOIN numbered n USING (lane_id, seq)
     WHERE s.role NOT IN ('system', 'tool') AND s.content ~ '[^[:space:]]'
       AND n.options ->> 'infer' IS DISTINCT FROM 'false' AND n.options #>> '{question,kind}' IS NULL
 )
@@ -114,5 +114,5 @@ SELECT a.place, coalesce(k.event_id, a.event_id) AS event_id,
            OR (n.rises AND n.seq = n.normal_seq) AS woken
 FROM given a
 LEFT JOIN numbered n ON n.place = a.place
-LEFT JOIN kept k ON k.project_id = a.project_id AND k.key = a.key
+LEFT JOIN new_key k ON k.project_id = a.project_id AND k.key = a.key
 ORDER BY a.place

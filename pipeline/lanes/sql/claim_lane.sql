@@ -21,7 +21,7 @@ WITH before AS (
         ORDER BY e.seq
         LIMIT 1
     ) first
-), held AS (
+), claimed AS (
     UPDATE lanes SET
         state = 'RUNNING',
         fence = lanes.fence + 1,
@@ -50,7 +50,7 @@ WITH before AS (
     FROM before b, head, LATERAL (
         SELECT e.id, e.seq, e.tokens, e.batch_id, e.options FROM events e
         WHERE e.lane_id = b.id AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
-          AND e.status = 'PENDING' AND EXISTS (SELECT FROM held)
+          AND e.status = 'PENDING' AND EXISTS (SELECT FROM claimed)
         ORDER BY e.seq
         LIMIT CASE WHEN head.batch_id IS NULL THEN coalesce(b.width, CAST(:full_width AS integer))
                    ELSE CAST(:widest AS integer) END
@@ -137,5 +137,5 @@ SELECT
          AND t.until_seq < first.seq
      WHERE CAST(:context AS integer) > 0
      ORDER BY t.version DESC LIMIT 1) AS summary
-FROM held h, before b,
+FROM claimed h, before b,
      LATERAL (SELECT coalesce(b.batch_id, (SELECT batch_id FROM head)) AS batch_id) known

@@ -5,7 +5,7 @@
 -- one at a time, so it is off for events that no request waits for. Messages of the batch count
 -- towards the next summary of their scope, unless `summary_messages` is NULL. Events without receipt
 -- lines get the note, and those of `left_out`.
-WITH held AS (
+WITH moved AS (
     UPDATE lanes SET
         settled_seq = CAST(:last_seq AS bigint),
         state = CASE WHEN accepted_seq > CAST(:last_seq AS bigint) THEN 'QUEUED' ELSE 'IDLE' END,
@@ -29,7 +29,7 @@ WITH held AS (
                     THEN NULL ELSE CAST(:note AS text) END,
         mode = CAST(:mode AS text), mode_reason = CAST(:mode_reason AS text),
         completed_at = now()
-    FROM held
+    FROM moved
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
     RETURNING events.id, events.project_id, events.lane_id, events.seq, events.tokens,
               events.event_type,
@@ -46,7 +46,7 @@ WITH held AS (
     JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
     WHERE 'event_' || lower(CAST(:status AS text)) = ANY (w.event_types)
       AND e.event_type <> 'DRY_RUN'
-), said AS (
+), turn AS (
     SELECT e.lane_id, e.project_id, e.tokens, (
         SELECT count(*) FROM messages m
         WHERE m.lane_id = e.lane_id AND m.seq = e.seq AND m.role IN ('user', 'assistant')
@@ -58,7 +58,7 @@ WITH held AS (
     SELECT lane_id, project_id, sum(messages), sum(tokens),
            CASE WHEN sum(messages) >= CAST(:summary_messages AS integer)
                   OR sum(tokens) >= CAST(:summary_tokens AS bigint) THEN now() END
-    FROM said
+    FROM turn
     GROUP BY lane_id, project_id
     ON CONFLICT (lane_id) DO UPDATE SET
         messages = s.messages + excluded.messages,
@@ -71,4 +71,4 @@ SELECT state, low,
        (SELECT array_agg(age_s) FROM ended) AS ages_s,
        (SELECT count(pg_notify('memlane_event_ended', id || ' ' || CAST(:status AS text)))
         FROM ended WHERE CAST(:notify AS boolean)) AS notified
-FROM held
+FROM moved

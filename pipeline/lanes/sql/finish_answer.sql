@@ -17,7 +17,7 @@ WITH lane AS MATERIALIZED (
     WHERE m.id IN (SELECT id FROM memory)
     ORDER BY m.id
     FOR KEY SHARE OF m
-), held AS (
+), advanced AS (
     UPDATE lanes SET
         {next_stage.sql}
     FROM lane
@@ -25,7 +25,7 @@ WITH lane AS MATERIALIZED (
     RETURNING lanes.id AS lane_id, lanes.batch_id
 ), sources AS (
     INSERT INTO answer_sources (lane_id, batch_id)
-    SELECT DISTINCT source.lane_id, held.batch_id FROM source, held
+    SELECT DISTINCT source.lane_id, advanced.batch_id FROM source, advanced
     ON CONFLICT DO NOTHING
 ), {save_output.sql}
-SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane
+SELECT true AS lane, EXISTS (SELECT FROM advanced) AS advanced FROM lane

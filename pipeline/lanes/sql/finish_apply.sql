@@ -17,7 +17,7 @@ WITH lane AS MATERIALIZED (
     WHERE m.version = s.version
     ORDER BY m.id
     FOR UPDATE OF m
-), held AS (
+), advanced AS (
     UPDATE lanes SET
         {next_stage.sql}
     FROM lane
@@ -52,7 +52,7 @@ WITH lane AS MATERIALIZED (
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
         embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
                         ELSE CAST(:embedder AS text) END
-    FROM held, state s
+    FROM advanced, state s
     WHERE memories.id = s.id AND s.id IN (SELECT id FROM seen)
 ), born AS (
     INSERT INTO memories (
@@ -66,7 +66,7 @@ WITH lane AS MATERIALIZED (
            s.expiration_date, s.version, s.event_id, s.message_ordinal, s.said_at,
            s.valid_from, s.superseded_by, s.appended, s.kind, s.memory_type, s.subject, s.attribute, s.slot,
            s.cardinality, s.speaker, s.confidence, s.said_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
-    FROM held h, state s
+    FROM advanced h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)
 ), passed AS (
     -- States that a later change of this batch replaced. They were current at no time, so their
@@ -86,7 +86,7 @@ WITH lane AS MATERIALIZED (
            coalesce(decode(s.embedding, 'base64'), ''),
            CASE WHEN s.embedding IS NULL THEN '' ELSE CAST(:embedder AS text) END,
            coalesce(s.created_at, s.said_at), now(), now(), now()
-    FROM held h, jsonb_to_recordset(CAST(:passed AS jsonb)) AS s (
+    FROM advanced h, jsonb_to_recordset(CAST(:passed AS jsonb)) AS s (
         id uuid, text text, terms text[], metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
@@ -109,7 +109,7 @@ WITH lane AS MATERIALIZED (
     SELECT p.memory_id, p.version, h.project_id, p.outcome, p.old_text, p.new_text, p.metadata,
            p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.said_at,
            p.valid_from, p.structure, h.temporary
-    FROM held h, entry p
+    FROM advanced h, entry p
 ), news AS (
     SELECT 'memory_' || lower(outcome) AS event_type, jsonb_build_object(
         'id', memory_id, 'event', outcome,
@@ -128,10 +128,10 @@ WITH lane AS MATERIALIZED (
            jsonb_strip_nulls(jsonb_build_object('event_details', news.details || jsonb_build_object(
                'user_id', h.user_id, 'agent_id', h.agent_id, 'app_id', h.app_id,
                'run_id', h.run_id)))::text
-    FROM held h
+    FROM advanced h
     JOIN webhooks w ON w.project_id = h.project_id AND w.is_active
     JOIN news ON news.event_type = ANY (w.event_types)
-), told AS (
+), receipt_line AS (
     -- The lines of a replayed event are appended to those of its first run.
     INSERT INTO receipts (
         event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal,
@@ -142,7 +142,7 @@ WITH lane AS MATERIALIZED (
                + row_number() OVER (PARTITION BY l.event_id ORDER BY l.place),
            l.outcome, l.memory_id, l.text, l.previous_text, l.reason, l.message_ordinal,
            l.suggestion_id, l.conflict_id
-    FROM held h, jsonb_to_recordset(CAST(:receipt AS jsonb)) AS l (
+    FROM advanced h, jsonb_to_recordset(CAST(:receipt AS jsonb)) AS l (
         place integer, event_id uuid, outcome text, memory_id uuid, text text, previous_text text,
         reason text, message_ordinal smallint, suggestion_id uuid, conflict_id uuid
     )
@@ -154,7 +154,7 @@ WITH lane AS MATERIALIZED (
     )
     SELECT w.id, h.project_id, h.lane_id, w.kind, 'event', w.event_id, w.fact_text, w.targets,
            w.proposed_text, w.reason, decode(w.content_hash, 'hex')
-    FROM held h, jsonb_to_recordset(CAST(:suggestions AS jsonb)) AS w (
+    FROM advanced h, jsonb_to_recordset(CAST(:suggestions AS jsonb)) AS w (
         id uuid, kind text, event_id uuid, fact_text text, targets jsonb, proposed_text text,
         reason text, content_hash text
     )
@@ -163,16 +163,16 @@ WITH lane AS MATERIALIZED (
     -- A statement may join a conflict that is open already.
     INSERT INTO conflicts (id, project_id, lane_id, slot, event_id)
     SELECT r.id, h.project_id, h.lane_id, r.slot, r.event_id
-    FROM held h, jsonb_to_recordset(CAST(:conflicts AS jsonb)) AS r (
+    FROM advanced h, jsonb_to_recordset(CAST(:conflicts AS jsonb)) AS r (
         id uuid, slot text, event_id uuid
     )
     ON CONFLICT DO NOTHING
 ), members AS (
     INSERT INTO conflict_members (conflict_id, memory_id, against_id, lane_id, text_hash)
     SELECT m.conflict_id, m.memory_id, m.against_id, h.lane_id, decode(m.text_hash, 'hex')
-    FROM held h, jsonb_to_recordset(CAST(:conflict_members AS jsonb)) AS m (
+    FROM advanced h, jsonb_to_recordset(CAST(:conflict_members AS jsonb)) AS m (
         conflict_id uuid, memory_id uuid, against_id uuid, text_hash text
     )
     ON CONFLICT (conflict_id, memory_id, against_id) DO UPDATE SET text_hash = excluded.text_hash
 ), {save_output.sql}
-SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane
+SELECT true AS lane, EXISTS (SELECT FROM advanced) AS advanced FROM lane

@@ -18,7 +18,7 @@ WITH lane AS MATERIALIZED (
         replays smallint, replayed_at timestamptz, undone_at timestamptz
     )
     WHERE NOT EXISTS (SELECT FROM events stored WHERE stored.id = e.id)
-), held AS (
+), advanced AS (
     UPDATE lanes SET
         accepted_seq = lane.accepted_seq + (SELECT count(*) FROM past_event),
         {next_stage.sql}
@@ -36,36 +36,36 @@ WITH lane AS MATERIALIZED (
     SELECT e.id, h.project_id, h.lane_id, h.before_seq + e.number, e.event_type, e.status, e.options,
            e.tokens, e.failure_code, e.failure_detail, e.graph_status, e.note, e.mode, e.mode_reason,
            e.created_at, e.started_at, e.completed_at, e.replays, e.replayed_at, e.undone_at
-    FROM held h, past_event e
+    FROM advanced h, past_event e
 ), emptied AS (
     UPDATE events SET options = events.options - 'records'
-    FROM held
-    WHERE events.batch_id = held.batch_id
-), said AS (
+    FROM advanced
+    WHERE events.batch_id = advanced.batch_id
+), new_message AS (
     INSERT INTO messages (lane_id, seq, ordinal, role, name, content, omitted, terms, said_at)
     SELECT h.lane_id, h.before_seq + e.number, m.ordinal, m.role, m.name, m.content, m.omitted,
            m.terms, m.said_at
-    FROM held h, jsonb_to_recordset(CAST(:messages AS jsonb)) AS m (
+    FROM advanced h, jsonb_to_recordset(CAST(:messages AS jsonb)) AS m (
         event_id uuid, ordinal smallint, role text, name text, content text, omitted jsonb,
         terms text[], said_at timestamptz
     )
     JOIN past_event e ON e.id = m.event_id
-), owed AS (
+), turn_vector AS (
     INSERT INTO turn_vectors (event_id, ordinal, lane_id)
     SELECT m.event_id, m.ordinal, h.lane_id
-    FROM held h, jsonb_to_recordset(CAST(:messages AS jsonb)) AS m (
+    FROM advanced h, jsonb_to_recordset(CAST(:messages AS jsonb)) AS m (
         event_id uuid, ordinal smallint, searched boolean
     )
     JOIN past_event e ON e.id = m.event_id
     WHERE m.searched
-), told AS (
+), receipt_line AS (
     INSERT INTO receipts (
         event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal,
         conflict_id, adopted_at
     )
     SELECT r.event_id, r.ordinal, r.outcome, r.memory_id, r.text, r.previous_text, r.reason,
            r.message_ordinal, r.conflict_id, r.adopted_at
-    FROM held h, jsonb_to_recordset(CAST(:receipts AS jsonb)) AS r (
+    FROM advanced h, jsonb_to_recordset(CAST(:receipts AS jsonb)) AS r (
         event_id uuid, ordinal smallint, outcome text, memory_id uuid, text text,
         previous_text text, reason text, message_ordinal smallint, conflict_id uuid,
         adopted_at timestamptz
@@ -80,7 +80,7 @@ WITH lane AS MATERIALIZED (
     )
     SELECT r.event_id, r.ordinal, r.outcome, r.relation_id, r.memory_id, r.source, r.relation,
            r.destination, r.reason, r.message_ordinal
-    FROM held h, jsonb_to_recordset(CAST(:graph_receipts AS jsonb)) AS r (
+    FROM advanced h, jsonb_to_recordset(CAST(:graph_receipts AS jsonb)) AS r (
         event_id uuid, ordinal smallint, outcome text, relation_id uuid, memory_id uuid,
         source text, relation text, destination text, reason text, message_ordinal smallint
     )
@@ -101,7 +101,7 @@ WITH lane AS MATERIALIZED (
            m.cardinality, m.confidence, m.superseded_by, m.appended, m.replaced_by, m.pinned,
            m.edited_at, m.forgotten_at, m.created_at, m.updated_at, m.stored_at,
            decode(m.embedding, 'base64'), CAST(:embedder AS text)
-    FROM held h, jsonb_to_recordset(CAST(:memories AS jsonb)) AS m (
+    FROM advanced h, jsonb_to_recordset(CAST(:memories AS jsonb)) AS m (
         id uuid, text text, text_hash text, terms text[], metadata jsonb, categories text[],
         attributed_to text, state text, immutable boolean, expiration_date date, version integer,
         event_id uuid, message_ordinal smallint, said_at timestamptz, valid_from timestamptz,
@@ -125,7 +125,7 @@ WITH lane AS MATERIALIZED (
            m.confidence, m.superseded_by, m.appended, m.replaced_by, m.pinned, m.edited_at,
            m.created_at, m.updated_at, m.stored_at, m.replaced_at, decode(m.embedding, 'base64'),
            CAST(:embedder AS text)
-    FROM held h, jsonb_to_recordset(CAST(:past_states AS jsonb)) AS m (
+    FROM advanced h, jsonb_to_recordset(CAST(:past_states AS jsonb)) AS m (
         id uuid, memory_id uuid, text text, terms text[], metadata jsonb, categories text[],
         attributed_to text, state text, immutable boolean, expiration_date date, version integer,
         event_id uuid, message_ordinal smallint, said_at timestamptz, valid_from timestamptz,
@@ -143,7 +143,7 @@ WITH lane AS MATERIALIZED (
     SELECT p.memory_id, p.version, h.project_id, p.event, p.old_text, p.new_text, p.metadata,
            p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.undoes, p.key_id,
            p.said_at, p.valid_from, p.structure, p.created_at, h.temporary
-    FROM held h, jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
+    FROM advanced h, jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
         memory_id uuid, version integer, event text, old_text text, new_text text, metadata jsonb,
         expiration_date date, reason text, event_id uuid, message_ordinal smallint, undoes uuid,
         key_id uuid, said_at timestamptz, valid_from timestamptz, structure jsonb,
@@ -152,7 +152,7 @@ WITH lane AS MATERIALIZED (
 ), rated AS (
     INSERT INTO feedback (memory_id, project_id, feedback, reason, created_at)
     SELECT f.memory_id, h.project_id, f.feedback, f.reason, f.created_at
-    FROM held h, jsonb_to_recordset(CAST(:feedback AS jsonb)) AS f (
+    FROM advanced h, jsonb_to_recordset(CAST(:feedback AS jsonb)) AS f (
         memory_id uuid, feedback text, reason text, created_at timestamptz
     )
 ), node AS (
@@ -163,7 +163,7 @@ WITH lane AS MATERIALIZED (
     SELECT n.id, h.project_id, h.lane_id, n.name, n.name_key, n.kind, n.plain_name, n.qualifier,
            n.mentions, n.mentioned_at, coalesce(into_node.id, n.merged_into),
            coalesce(root.id, n.root_id), n.merge_reason, n.merged_at, n.created_at
-    FROM held h CROSS JOIN jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
+    FROM advanced h CROSS JOIN jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
         id uuid, name text, name_key text, kind text, plain_name text, qualifier text,
         mentions integer, mentioned_at timestamptz, merged_into uuid, merged_key text, root_id uuid,
         root_key text, merge_reason text, merged_at timestamptz, created_at timestamptz
@@ -180,7 +180,7 @@ WITH lane AS MATERIALIZED (
     )
     SELECT r.id, h.project_id, h.lane_id, s.id, r.relation, d.id, r.event_id, r.message_ordinal,
            r.memory_id, r.ended_by, r.valid_from, r.valid_to, r.created_at, r.expired_at
-    FROM held h CROSS JOIN jsonb_to_recordset(CAST(:relations AS jsonb)) AS r (
+    FROM advanced h CROSS JOIN jsonb_to_recordset(CAST(:relations AS jsonb)) AS r (
         id uuid, source text, relation text, destination text, event_id uuid,
         message_ordinal smallint, memory_id uuid, ended_by uuid, valid_from timestamptz,
         valid_to timestamptz, created_at timestamptz, expired_at timestamptz
@@ -204,7 +204,7 @@ WITH lane AS MATERIALIZED (
     SELECT h.lane_id, s.version, h.project_id, s.text, h.forgotten_seq,
            coalesce(h.before_seq + e.number, stored.seq), s.messages, s.model, s.prompt,
            s.created_at
-    FROM held h CROSS JOIN jsonb_to_recordset(CAST(:summaries AS jsonb)) AS s (
+    FROM advanced h CROSS JOIN jsonb_to_recordset(CAST(:summaries AS jsonb)) AS s (
         version integer, text text, until_event uuid, messages integer, model text, prompt text,
         created_at timestamptz
     )
@@ -224,15 +224,15 @@ WITH lane AS MATERIALIZED (
     )
     SELECT c.id, h.project_id, h.lane_id, c.slot, c.event_id, c.resolved_by, c.resolution,
            c.created_at, c.resolved_at
-    FROM held h, jsonb_to_recordset(CAST(:conflicts AS jsonb)) AS c (
+    FROM advanced h, jsonb_to_recordset(CAST(:conflicts AS jsonb)) AS c (
         id uuid, slot text, event_id uuid, resolved_by uuid, resolution text,
         created_at timestamptz, resolved_at timestamptz
     )
 ), members AS (
     INSERT INTO conflict_members (conflict_id, memory_id, against_id, lane_id, text_hash)
     SELECT m.conflict_id, m.memory_id, m.against_id, h.lane_id, decode(m.text_hash, 'hex')
-    FROM held h, jsonb_to_recordset(CAST(:conflict_members AS jsonb)) AS m (
+    FROM advanced h, jsonb_to_recordset(CAST(:conflict_members AS jsonb)) AS m (
         conflict_id uuid, memory_id uuid, against_id uuid, text_hash text
     )
 ), {save_output.sql}
-SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane
+SELECT true AS lane, EXISTS (SELECT FROM advanced) AS advanced FROM lane

@@ -7,7 +7,7 @@ WITH lane AS MATERIALIZED (
     WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     FOR UPDATE
-), held AS (
+), advanced AS (
     UPDATE lanes SET
         {next_stage.sql}
     FROM lane
@@ -18,7 +18,7 @@ WITH lane AS MATERIALIZED (
         project_id, user_id, changes, read_changes, generations, updated_at
     )
     SELECT project_id, user_id, CAST(:changes AS bigint), CAST(:changes AS bigint), 1, now()
-    FROM held
+    FROM advanced
     ON CONFLICT (project_id, user_id) DO UPDATE SET
         read_changes = excluded.read_changes, generations = p.generations + 1,
         updated_at = excluded.updated_at,
@@ -33,16 +33,16 @@ WITH lane AS MATERIALIZED (
     FROM profile, profile_fields f
     WHERE f.project_id = profile.project_id AND f.user_id = profile.user_id
       AND f.replaced_at IS NULL
-), kept AS MATERIALIZED (
+), unchanged AS MATERIALIZED (
     SELECT current.id, current.name FROM current JOIN field USING (name, value, memory_ids)
 ), ended AS (
     UPDATE profile_fields SET replaced_at = now()
-    WHERE id IN (SELECT id FROM current EXCEPT SELECT id FROM kept)
+    WHERE id IN (SELECT id FROM current EXCEPT SELECT id FROM unchanged)
 ), added AS (
     INSERT INTO profile_fields (project_id, user_id, name, value, memory_ids, event_id)
     SELECT profile.project_id, profile.user_id, field.name, field.value, field.memory_ids,
            CAST(:event_id AS uuid)
     FROM profile, field
-    WHERE field.name NOT IN (SELECT name FROM kept)
+    WHERE field.name NOT IN (SELECT name FROM unchanged)
 ), {save_output.sql}
-SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane
+SELECT true AS lane, EXISTS (SELECT FROM advanced) AS advanced FROM lane

@@ -4,14 +4,14 @@
 -- earlier. Storing an existing relation changes nothing. Changes by a fact whose memory a person has
 -- deleted are not stored. The memories are locked, so a deletion right after this sees the relations
 -- that it must end.
-WITH held AS (
+WITH advanced AS (
     UPDATE lanes SET
         {next_stage.sql}
     WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id AS lane_id, project_id, batch_id
 ), standing AS MATERIALIZED (
-    SELECT m.id FROM held JOIN memories m ON m.lane_id = held.lane_id
+    SELECT m.id FROM advanced JOIN memories m ON m.lane_id = advanced.lane_id
     WHERE m.id = ANY (CAST(:memory_ids AS uuid[])) AND (m.state = 'ACTIVE' OR EXISTS (
         SELECT FROM memory_history s
         WHERE s.memory_id = m.id AND s.version = m.version
@@ -37,7 +37,7 @@ WITH held AS (
     SELECT n.id, h.project_id, h.lane_id, n.name, n.name_key, n.kind, n.plain_name, n.qualifier,
            now(), m.merged_into, m.merged_into, m.reason,
            CASE WHEN m.merged_into IS NOT NULL THEN now() END
-    FROM held h, jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
+    FROM advanced h, jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
         id uuid, name text, name_key text, kind text, plain_name text, qualifier text
     ) LEFT JOIN merge m USING (id)
     WHERE n.id IN (SELECT source_id FROM placed UNION SELECT destination_id FROM placed)
@@ -56,17 +56,17 @@ WITH held AS (
 ), moved AS (
     -- The members of a node that is merged move with it. A node that the batch inserts has none.
     UPDATE entities SET root_id = m.merged_into
-    FROM held h, merge m
+    FROM advanced h, merge m
     WHERE entities.lane_id = h.lane_id AND entities.root_id = m.id
       AND m.id IN (SELECT id FROM node) AND entities.id NOT IN (SELECT id FROM node)
 ), closed AS (
     -- An end that was known already moves only to an earlier time.
     UPDATE relations SET valid_to = e.valid_to, expired_at = coalesce(expired_at, now()),
            ended_by = e.ended_by
-    FROM held, jsonb_to_recordset(CAST(:ended AS jsonb)) AS e (
+    FROM advanced, jsonb_to_recordset(CAST(:ended AS jsonb)) AS e (
         id uuid, valid_to timestamptz, ended_by uuid, memory_id uuid
     )
-    WHERE relations.id = e.id AND relations.lane_id = held.lane_id
+    WHERE relations.id = e.id AND relations.lane_id = advanced.lane_id
       AND (relations.expired_at IS NULL OR relations.valid_to > e.valid_to)
       AND (e.memory_id IS NULL OR e.memory_id IN (SELECT id FROM standing))
     RETURNING relations.id
@@ -79,7 +79,7 @@ WITH held AS (
     SELECT p.id, h.project_id, h.lane_id, p.source_id, p.relation, p.destination_id, p.event_id,
            p.message_ordinal, p.memory_id, p.valid_from, p.valid_to,
            CASE WHEN p.valid_to IS NOT NULL THEN now() END, p.ended_by
-    FROM held h, placed p
+    FROM advanced h, placed p
     WHERE (SELECT count(*) FROM closed) + (SELECT count(*) FROM node) >= 0
     ON CONFLICT DO NOTHING
 ), line AS (
@@ -93,10 +93,10 @@ WITH held AS (
                + row_number() OVER (PARTITION BY l.event_id ORDER BY l.place),
            l.outcome, l.relation_id, l.memory_id, l.source, l.relation, l.destination, l.reason,
            l.message_ordinal
-    FROM held h, jsonb_to_recordset(CAST(:lines AS jsonb)) AS l (
+    FROM advanced h, jsonb_to_recordset(CAST(:lines AS jsonb)) AS l (
         place integer, event_id uuid, outcome text, relation_id uuid, memory_id uuid, source text,
         relation text, destination text, reason text, message_ordinal smallint
     )
     WHERE l.memory_id IS NULL OR l.memory_id IN (SELECT id FROM standing)
 ), {save_output.sql}
-SELECT true AS lane, true AS held FROM held
+SELECT true AS lane, true AS advanced FROM advanced

@@ -1,6 +1,6 @@
 -- The batch returns to its queue, and its events wait for further turns. The next add, or the
 -- deadline, queues the lane again. An add that arrived since the claim is considered at once.
-WITH held AS (
+WITH moved AS (
     UPDATE lanes SET
         state = CASE WHEN accepted_seq > CAST(:accepted_seq AS bigint) THEN 'QUEUED'
                      ELSE 'WAITING' END,
@@ -14,7 +14,7 @@ WITH held AS (
     RETURNING state, coalesce(normal_seq <= settled_seq, false) AS low
 ), returned AS (
     UPDATE events SET status = 'PENDING', batch_id = NULL, started_at = NULL
-    FROM held
+    FROM moved
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
 )
-SELECT state, low FROM held
+SELECT state, low FROM moved

@@ -1,6 +1,6 @@
 -- Return to the stage retrieve, because a person has changed a memory that the decisions are about.
 -- The extracted facts stay; the costs of the deleted outputs stay on the receipt.
-WITH held AS (
+WITH moved AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'retrieve', due_at = now() + CAST(:grace AS interval),
         owner = NULL, attempts = 0, waits = 0, wait_code = NULL
@@ -9,9 +9,9 @@ WITH held AS (
     RETURNING batch_id
 ), outdated AS (
     DELETE FROM stage_runs
-    WHERE batch_id IN (SELECT batch_id FROM held) AND stage IN ('retrieve', 'consolidate')
+    WHERE batch_id IN (SELECT batch_id FROM moved) AND stage IN ('retrieve', 'consolidate')
     RETURNING *
-), kept AS (
+), failed_run AS (
     INSERT INTO failed_runs (
         batch_id, stage, code, model, calls, prompt_tokens, completion_tokens, cost_usd, ms
     )
@@ -19,4 +19,4 @@ WITH held AS (
            cost_usd, ms
     FROM outdated
 )
-SELECT true AS lane FROM held
+SELECT true AS lane FROM moved

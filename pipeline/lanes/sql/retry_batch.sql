@@ -1,6 +1,6 @@
 -- Return a batch to its queue. A failed batch is retried with half the width, until the event that
 -- fails is alone. A suspect stays one (`attempts`). The cost so far stays on the events' receipts.
-WITH held AS (
+WITH moved AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'extract', batch_id = NULL,
         width = CAST(:width AS smallint),
@@ -12,7 +12,7 @@ WITH held AS (
 ), returned AS (
     UPDATE events SET
         status = 'PENDING', batch_id = NULL
-    FROM held
+    FROM moved
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
 )
-SELECT id FROM held
+SELECT id FROM moved

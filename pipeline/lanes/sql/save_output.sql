@@ -6,5 +6,5 @@ run AS (
     )
     SELECT batch_id, :stage, lane_id, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
            :completion_tokens, CAST(:cost_usd AS float8), :ms, :prompt
-    FROM held
+    FROM advanced
 )

@@ -75,7 +75,7 @@ def parse_decisions(
     _check_facts(rows, len(facts))
     if mend:
         mended = [_mended(row, len(neighbours)) for row in rows]
-        rows = _changed_once(_once_a_target(_alone(mended)))
+        rows = _changed_once(_once_a_target(_without_redundant_adds(mended)))
     _check_rows(rows, len(neighbours))
     if not mend:
         _check_losses(rows, facts, neighbours)
@@ -210,7 +210,7 @@ def _mended(row: DecisionRow, offered: int) -> DecisionRow:
     return row
 
 
-def _alone(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
+def _without_redundant_adds(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
     """The rows without an ADD, or a NOOP without a target, whose fact has another decision."""
     chosen: list[DecisionRow] = []
     for own in _by_fact(rows):

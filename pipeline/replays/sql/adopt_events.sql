@@ -6,7 +6,7 @@ WITH copy AS MATERIALIZED (
     SELECT DISTINCT ON (copy_of) * FROM events
     WHERE project_id = CAST(:shadow_id AS uuid)
     ORDER BY copy_of, seq DESC
-), told AS (
+), receipt_line AS (
     INSERT INTO receipts (
         event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal,
         suggestion_id, conflict_id, adopted_at

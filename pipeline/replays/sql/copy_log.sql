@@ -37,12 +37,12 @@ WITH shadow AS MATERIALIZED (
                s.custom_instructions, options -> 'instructions' ->> 'custom', s.usual)), 'null')),
            tokens, CASE WHEN s.recorded THEN batch.copy_id END, log.id
     FROM log LEFT JOIN batch ON batch.batch_id = log.batch_id CROSS JOIN shadow s
-), said AS (
+), new_message AS (
     INSERT INTO messages (lane_id, seq, ordinal, role, name, content, omitted, terms, said_at)
     SELECT CAST(:shadow_lane_id AS uuid), log.copy_seq, m.ordinal, m.role, m.name, m.content,
            m.omitted, m.terms, m.said_at
     FROM log JOIN messages m ON m.lane_id = log.lane_id AND m.seq = log.seq
-), told AS (
+), progress AS (
     UPDATE shadows SET copied_seq = s.settled_seq FROM shadow s WHERE shadows.id = s.id
 ), lane AS (
     UPDATE lanes SET

@@ -2,7 +2,7 @@
 -- the scope's row with its id, history and feedback, delete the shadow's copy, and let the shadow's
 -- receipts and conflicts name the scope's row. Returns the ids of both, for the relations of the
 -- graph.
-WITH kept AS MATERIALIZED (
+WITH pair AS MATERIALIZED (
     SELECT theirs.id AS theirs, ours.id AS ours
     FROM memories theirs JOIN memories ours USING (text_hash)
     WHERE theirs.lane_id = CAST(:shadow_lane_id AS uuid) AND theirs.state = 'ACTIVE'
@@ -17,8 +17,8 @@ WITH kept AS MATERIALIZED (
       AND ours.text_hash = theirs.text_hash
 ), contested AS (
     UPDATE conflict_members SET
-        memory_id = coalesce((SELECT ours FROM kept WHERE theirs = memory_id), memory_id),
-        against_id = coalesce((SELECT ours FROM kept WHERE theirs = against_id), against_id)
+        memory_id = coalesce((SELECT ours FROM pair WHERE theirs = memory_id), memory_id),
+        against_id = coalesce((SELECT ours FROM pair WHERE theirs = against_id), against_id)
     WHERE lane_id = CAST(:shadow_lane_id AS uuid)
 ), dropped AS (
     DELETE FROM memories theirs USING memories ours

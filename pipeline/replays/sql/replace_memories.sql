@@ -7,7 +7,7 @@ WITH gone AS (
     WHERE id = ANY (CAST(:gone AS uuid[]))
     RETURNING id, version, project_id, text, metadata, expiration_date, said_at, valid_from,
               temporary
-), told AS (
+), history AS (
     INSERT INTO memory_history (
         memory_id, version, project_id, event, old_text, metadata, expiration_date, reason, said_at,
         valid_from, temporary

@@ -11,25 +11,25 @@ FROM (
         SELECT * FROM unnest(CAST(:terms AS text[]), CAST(:inside AS text[])) AS a (term, inside)
     ), size AS (
         SELECT count(*) AS texts, greatest(avg(cardinality(terms)), 1) AS length FROM scope
-    ), found AS (
-        SELECT s.id, s.ordinal, cardinality(s.terms) AS length, held.term
-        FROM scope s, unnest(s.terms) AS held (term)
-        WHERE held.term = ANY (CAST(:terms AS text[]))
-           OR length(held.term) >= :compound AND held.term LIKE ANY (CAST(:inside AS text[]))
-           OR length(held.term) >= :part AND strpos(:compounds, held.term) > 0
+    ), match AS (
+        SELECT s.id, s.ordinal, cardinality(s.terms) AS length, stored.term
+        FROM scope s, unnest(s.terms) AS stored (term)
+        WHERE stored.term = ANY (CAST(:terms AS text[]))
+           OR length(stored.term) >= :compound AND stored.term LIKE ANY (CAST(:inside AS text[]))
+           OR length(stored.term) >= :part AND strpos(:compounds, stored.term) > 0
     ), word AS (
-        SELECT held.term, a.term AS asked,
-               CASE WHEN held.term = a.term THEN 1 WHEN held.term LIKE a.inside THEN :held_in
+        SELECT stored.term, a.term AS asked,
+               CASE WHEN stored.term = a.term THEN 1 WHEN stored.term LIKE a.inside THEN :held_in
                     ELSE :held_by END AS weight
-        FROM (SELECT DISTINCT term FROM found) held
+        FROM (SELECT DISTINCT term FROM match) stored
         JOIN asked a
-          ON held.term = a.term
-          OR length(held.term) >= :compound AND held.term LIKE a.inside
-          OR length(held.term) >= :part AND length(a.term) >= :compound
-             AND strpos(a.term, held.term) > 0
+          ON stored.term = a.term
+          OR length(stored.term) >= :compound AND stored.term LIKE a.inside
+          OR length(stored.term) >= :part AND length(a.term) >= :compound
+             AND strpos(a.term, stored.term) > 0
     ), times AS (
         SELECT f.id, f.ordinal, f.length, w.asked, sum(w.weight) AS times
-        FROM found f JOIN word w USING (term)
+        FROM match f JOIN word w USING (term)
         GROUP BY f.id, f.ordinal, f.length, w.asked
     ), rarity AS (
         SELECT t.asked, ln(1 + (s.texts - t.holding + 0.5) / (t.holding + 0.5)) AS weight

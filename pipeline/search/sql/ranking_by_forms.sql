@@ -11,7 +11,7 @@ FROM (
         ) AS f (term, asked, weight)
     ), times AS (
         SELECT s.id, s.ordinal, cardinality(s.terms) AS length, f.asked, sum(f.weight) AS times
-        FROM scope s, unnest(s.terms) AS held (term) JOIN form f ON f.term = held.term
+        FROM scope s, unnest(s.terms) AS stored (term) JOIN form f ON f.term = stored.term
         GROUP BY s.id, s.ordinal, cardinality(s.terms), f.asked
     ), known AS (
         SELECT ordinality - 1 AS asked, holding

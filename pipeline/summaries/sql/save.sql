@@ -5,7 +5,7 @@ WITH lane AS MATERIALIZED (
     SELECT id FROM lanes
     WHERE id = CAST(:lane_id AS uuid) AND epoch = CAST(:epoch AS bigint)
     FOR KEY SHARE
-), held AS (
+), saved AS (
     UPDATE summary_states SET
         version = version + 1, tries = 0, reason = NULL, claimed_until = NULL,
         messages = greatest(messages - CAST(:messages AS integer), 0),
@@ -15,9 +15,9 @@ WITH lane AS MATERIALIZED (
     WHERE lane_id = lane.id AND version = CAST(:version AS integer)
     RETURNING lane_id, project_id, version
 ), dropped AS (
-    DELETE FROM summaries USING held
-    WHERE summaries.lane_id = held.lane_id
-      AND summaries.version <= held.version - CAST(:kept AS integer)
+    DELETE FROM summaries USING saved
+    WHERE summaries.lane_id = saved.lane_id
+      AND summaries.version <= saved.version - CAST(:kept AS integer)
 )
 INSERT INTO summaries (
     lane_id, version, project_id, text, after_seq, until_seq, messages, model, prompt
@@ -25,5 +25,5 @@ INSERT INTO summaries (
 SELECT lane_id, version, project_id, CAST(:text AS text), CAST(:after_seq AS bigint),
        CAST(:until_seq AS bigint), CAST(:messages AS integer), CAST(:model AS text),
        CAST(:prompt AS text)
-FROM held
+FROM saved
 RETURNING version

@@ -9,15 +9,15 @@ WITH done AS (
         CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:recorded AS integer[]),
         CAST(:lane_ids AS uuid[])
     ) AS done (id, version, recorded, lane_id)
-), held AS MATERIALIZED (
+), locked AS MATERIALIZED (
     SELECT id FROM {table} WHERE id = ANY (CAST(:ids AS uuid[])) ORDER BY id FOR UPDATE
-), kept AS (
+), updated AS (
     UPDATE {table} SET projected_version = CASE
         WHEN {table}.version = done.version AND {table}.lane_id = done.lane_id
          AND {table}.projected_version IN (done.recorded, done.version) THEN done.version
         ELSE least({table}.projected_version, 0) - 1 END
-    FROM held JOIN done USING (id)
-    WHERE {table}.id = held.id
+    FROM locked JOIN done USING (id)
+    WHERE {table}.id = locked.id
       AND NOT EXISTS (SELECT FROM vector_indexes i WHERE i.state = 'LIVE' AND i.name <> :index)
 )
 SELECT id FROM done WHERE NOT EXISTS (SELECT FROM {table} WHERE {table}.id = done.id)

@@ -1,7 +1,7 @@
--- Claim due deliveries for one courier, in round-robin order: the first of each project before the
--- second of any project, and within a project the first of each webhook. The courier's running
+-- Claim due deliveries for one process, in round-robin order: the first of each project before the
+-- second of any project, and within a project the first of each webhook. The process's running
 -- tries count as turns taken, so that a slow receiver delays only its own deliveries.
--- A try is counted before it is made, so a courier that dies during a try has used it up.
+-- A try is counted before it is made, so a process that dies during a try has used it up.
 WITH RECURSIVE {with_open_deliveries.sql}, busy AS (
     SELECT w.id, w.project_id, count(*) AS tries
     FROM unnest(CAST(:under_way AS uuid[])) AS one (id) JOIN webhooks w USING (id)

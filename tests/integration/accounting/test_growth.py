@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Table, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.accounting.balance import Books
+from pipeline.accounting.balance import Balance
 from pipeline.curator.store import RunLimits
 from pipeline.domain import filters
 from pipeline.domain.errors import NotFound
@@ -230,7 +230,7 @@ async def test_a_list_of_an_agent_counts_a_bounded_number(
 async def test_one_owner_is_found_by_its_id(engine: Engine) -> None:
     ledger, project_id = engine.ledger, engine.project.id
     await fill(ledger.engine, project_id, VERY_MANY)
-    await ledger.books.fold()
+    await ledger.balance.fold()
     async with ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as vacuum:
         await vacuum.execute(text("VACUUM ANALYZE books, book_entries"))
     with recorded(ledger.engine) as statements:
@@ -277,10 +277,10 @@ async def test_a_count_stops_far_behind_the_page(
 
 async def test_figures_read_no_events(crowded: Engine) -> None:
     ledger = crowded.ledger
-    await ledger.books.fold()
+    await ledger.balance.fold()
     with recorded(ledger.engine) as statements:
-        mine = await ledger.books.accounts(crowded.project.id)
-        every = await ledger.books.accounts()
+        mine = await ledger.balance.totals(crowded.project.id)
+        every = await ledger.balance.totals()
     assert (mine.succeeded, every.pending) == (5, MANY)
     assert 3_500 < every.oldest_in_flight_s < 4_000
     assert await rows_read(ledger.engine, statements) < 100
@@ -293,11 +293,11 @@ async def test_owners_are_dated_by_their_memories(engine: Engine, folded: bool) 
     await engine.drain()
     before = (await ledger.owners.page(project_id, limit=1))[0]
     if folded:
-        await ledger.books.fold()
+        await ledger.balance.fold()
     await engine.add("I moved to Oslo.")
     await engine.drain()
     if folded:
-        await ledger.books.fold()
+        await ledger.balance.fold()
     [row] = await ledger.owners.with_id(project_id, before.id, kind="user")
     assert (row.memories, row.created_at) == (2, before.created_at)
     assert row.updated_at > before.updated_at
@@ -311,7 +311,7 @@ async def test_the_page_of_owners_reads_none_of_their_memories(engine: Engine) -
     await fill(ledger.engine, project_id, FEW)
     async with ledger.engine.begin() as connection:
         await connection.execute(update(memories).values(user_id="maya"))
-    await ledger.books.fold()
+    await ledger.balance.fold()
     async with ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as vacuum:
         await vacuum.execute(text("VACUUM books, book_entries"))
     with recorded(ledger.engine) as statements:
@@ -372,7 +372,7 @@ async def test_only_the_oldest_pending_turns_are_read(engine: Engine) -> None:
 async def test_plans_of_an_empty_ledger_serve_a_full_one(database_url: str) -> None:
     """A sweeper keeps the plans of its first seconds; see plan_cache_mode in `ledger.engine`."""
     single = connect(database_url, pool_size=1)
-    turns, books = TurnVectors(single), Books(single)
+    turns, books = TurnVectors(single), Balance(single)
 
     async def jobs() -> None:
         await books.fold()

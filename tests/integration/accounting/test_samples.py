@@ -24,14 +24,14 @@ async def back(engine: Engine, minutes: int) -> None:
 
 async def test_a_busy_project_is_sampled_once_a_minute_until_it_is_idle(engine: Engine) -> None:
     samples, project_id = engine.ledger.samples, engine.project.id
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     await samples.take()
     await engine.add("I live in Lima.")
     await back(engine, 2)
     assert await samples.take() == 1
     assert await samples.take() == 0
     await engine.drain()
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     await back(engine, 1)
     assert await samples.take() == 1  # idle since the last one
     points = await samples.series(project_id, ChartSpan.HOUR)

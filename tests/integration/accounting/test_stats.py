@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from pipeline.accounting.balance import Accounts
+from pipeline.accounting.balance import Totals
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.memories import service as memories
@@ -26,7 +26,7 @@ NOTHING_PAID: dict[str, object] = {
     "models": [],
     "days": [],
 }
-EMPTY = Accounts(0, 0, 0, 0, 0, 0, 0, 0, 0.0)
+EMPTY = Totals(0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
         yield built
 
 
-async def books(engine: Engine) -> Accounts:
+async def books(engine: Engine) -> Totals:
     """Accounts of the project, with an age of 0: the real one depends on the clock."""
-    accounts = await engine.ledger.books.accounts(engine.project.id)
-    return replace(accounts, oldest_in_flight_s=0.0)
+    totals = await engine.ledger.balance.totals(engine.project.id)
+    return replace(totals, oldest_in_flight_s=0.0)
 
 
 async def test_a_project_without_events_has_balanced_books(engine: Engine) -> None:
-    assert await engine.ledger.books.accounts(engine.project.id) == EMPTY
+    assert await engine.ledger.balance.totals(engine.project.id) == EMPTY
     assert EMPTY.balanced
 
 
@@ -67,8 +67,8 @@ async def test_the_age_is_that_of_the_oldest_event_in_flight(engine: Engine) -> 
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(text("UPDATE events SET created_at = now() - interval '90 s'"))
     await engine.add("I like tea.")
-    accounts = await engine.ledger.books.accounts(engine.project.id)
-    assert 90 <= accounts.oldest_in_flight_s < 120
+    totals = await engine.ledger.balance.totals(engine.project.id)
+    assert 90 <= totals.oldest_in_flight_s < 120
 
 
 async def test_the_books_balance_at_every_look_while_all_is_in_motion(service: Service) -> None:
@@ -114,7 +114,7 @@ async def test_folding_beside_everything_changes_no_figure(engine: Engine) -> No
 
     async def fold() -> None:
         while not over.is_set():
-            await engine.ledger.books.fold()
+            await engine.ledger.balance.fold()
 
     async def look() -> None:
         while not over.is_set():
@@ -126,7 +126,7 @@ async def test_folding_beside_everything_changes_no_figure(engine: Engine) -> No
         await engine.drain()
     over.set()
     await asyncio.gather(*beside)
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     assert await entries(engine) == 0
     assert await books(engine) == replace(EMPTY, adds=40, accepted=40, succeeded=40, memories=40)
 
@@ -139,7 +139,7 @@ async def test_counts_that_came_to_zero_leave_no_row(engine: Engine) -> None:
     await memories.retire(
         engine.project.id, [memory_id], ledger=engine.ledger, index=engine.services.index
     )
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     async with engine.ledger.engine.connect() as connection:
         kinds = set(await connection.scalars(text("SELECT kind FROM books")))
     assert kinds == {"NUMBER", "ADD", "SUCCEEDED"}

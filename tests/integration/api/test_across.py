@@ -361,7 +361,7 @@ class Attack:
 
 async def rows(ledger: Ledger) -> dict[str, set[str]]:
     # an erasure folds the entries of all tenants, so fold them before comparing
-    await ledger.books.fold()
+    await ledger.balance.fold()
     async with ledger.engine.connect() as connection:
         return {
             name: {str(row) for row in await connection.execute(select(table))}

@@ -59,8 +59,8 @@ async def test_a_restored_ledger_is_equal_and_goes_on(
     assert check(tmp_path / "backup") == manifest
 
     result = await restore(empty_url, tmp_path / "backup")
-    assert (result.lanes, result.accounts.balanced) == (3, True)
-    assert (result.accounts.accepted, result.accounts.succeeded) == (4, 1)
+    assert (result.lanes, result.totals.balanced) == (3, True)
+    assert (result.totals.accepted, result.totals.succeeded) == (4, 1)
     restored = build_ledger(empty_url)
     after = await BackupStore(restored.engine).tables()
     assert set(differences(manifest.tables, after)) == {"lanes"}  # their due times
@@ -69,8 +69,8 @@ async def test_a_restored_ledger_is_equal_and_goes_on(
     moved = Engine(restored, engine.project, services, engine.vectors)
     assert await moved.sweep() == 3
     await moved.drain()
-    accounts = (await restored.books.accounts(engine.project.id)).succeeded
-    assert accounts == 4
+    totals = (await restored.balance.totals(engine.project.id)).succeeded
+    assert totals == 4
     assert "User works at Acme" in await moved.texts("bo")
     assert await drift(restored.engine) == []
     await restored.close()
@@ -104,7 +104,7 @@ async def test_a_ledger_that_was_only_started_is_replaced(
     await back_up(database_url, tmp_path / "backup")
     await restore(empty_url, tmp_path / "backup")
     again = await restore(empty_url, tmp_path / "backup")
-    assert again.accounts.accepted == 0
+    assert again.totals.accepted == 0
 
 
 async def test_a_backup_with_other_contents_than_its_manifest_is_removed_again(

@@ -189,7 +189,7 @@ async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     await engine.drain()
     assert await raw_look(engine.ledger, WORDS) == {}
     assert await vectors(engine) == set()
-    assert (await engine.ledger.books.accounts()).balanced
+    assert (await engine.ledger.balance.totals()).balanced
 
 
 BOTH_USERS = {"OR": [{"user_id": MAYA.id}, {"user_id": "jon"}]}
@@ -265,7 +265,7 @@ async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
     assert await raw_look(engine.ledger, WORDS) == {}
     event = await service.event(export.json()["id"])
     assert event["status"] == ("SUCCEEDED" if when == "answered" else "FAILED")
-    assert (await engine.ledger.books.accounts(engine.project.id)).balanced
+    assert (await engine.ledger.balance.totals(engine.project.id)).balanced
 
 
 async def test_the_event_that_deleted_all_owners_is_erased_as_well(service: Service) -> None:
@@ -281,13 +281,13 @@ async def test_the_event_that_deleted_all_owners_is_erased_as_well(service: Serv
 async def test_the_books_balance_before_and_after(engine: Engine) -> None:
     failed = await furnish(engine)
     waiting = await engine.add("I like tea.", user_id=MAYA.id)
-    await engine.ledger.recourse.cancel(engine.project.id, waiting)
-    await engine.ledger.recourse.replay(engine.project.id, waiting, Edit())
+    await engine.ledger.cancel_and_replay.cancel(engine.project.id, waiting)
+    await engine.ledger.cancel_and_replay.replay(engine.project.id, waiting, Edit())
     await engine.add("I like rye.", user_id="jon")
-    before = await engine.ledger.books.accounts(engine.project.id)
+    before = await engine.ledger.balance.totals(engine.project.id)
     await erase(engine)
     await engine.drain()
-    after = await engine.ledger.books.accounts(engine.project.id)
+    after = await engine.ledger.balance.totals(engine.project.id)
     assert before.balanced
     assert after.balanced
     assert after.accepted == before.accepted + 1  # the erasure is an event too
@@ -450,7 +450,9 @@ async def test_an_organization_that_is_deleted_waits_for_what_its_projects_accep
         mine = select(projects.c.id).where(projects.c.id == gone.id)
         await accepting.execute(mine.with_for_update(read=True, key_share=True))
         await accepting.execute(insert(lanes).values(lane))
-        removing = asyncio.create_task(ledger.removal.remove_organization(gone.organization_id))
+        removing = asyncio.create_task(
+            ledger.project_deletion.remove_organization(gone.organization_id)
+        )
         await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
     await removing
     async with ledger.engine.connect() as connection:
@@ -463,7 +465,7 @@ async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None
     ids = await asyncio.gather(*(erase(engine) for _ in range(3)))
     counted = [await counts(engine, event_id) for event_id in ids]
     assert sorted(t["memories"] for t in counted) == [0, 0, 2]
-    assert (await engine.ledger.books.accounts(engine.project.id)).balanced
+    assert (await engine.ledger.balance.totals(engine.project.id)).balanced
 
 
 async def test_an_agent_is_erased_with_all_it_stored_about_users(engine: Engine) -> None:
@@ -486,14 +488,14 @@ async def test_an_agent_is_erased_with_all_it_stored_about_users(engine: Engine)
 async def test_an_erasure_can_be_neither_cancelled_nor_undone_nor_can_its_events_be_replayed(
     engine: Engine,
 ) -> None:
-    recourse, project_id = engine.ledger.recourse, engine.project.id
+    cancel_and_replay, project_id = engine.ledger.cancel_and_replay, engine.project.id
     cancelled = await engine.add("I live in Zanzibar.", user_id=MAYA.id)
-    await recourse.cancel(project_id, cancelled)
+    await cancel_and_replay.cancel(project_id, cancelled)
     event_id = await erasure.erase(project_id, MAYA, erasures=engine.ledger.erasures)
     with pytest.raises(Conflict):
-        await recourse.cancel(project_id, event_id)
+        await cancel_and_replay.cancel(project_id, event_id)
     with pytest.raises(Conflict):
-        await recourse.replay(project_id, cancelled, Edit())
+        await cancel_and_replay.replay(project_id, cancelled, Edit())
     await finish(engine)
     assert (await engine.event(event_id)).status == "SUCCEEDED"
 

@@ -284,13 +284,13 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
     await engine.pass_time(3_600)
     await engine.sweep()
     await engine.drain()
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     words = WORDS[1:] if goes_on else WORDS
     assert await raw_look(engine.ledger, words) == {}
     names = await engine.vectors.list_cols()
     stored = [r for name in names for r in await engine.vectors.list(name, where={}, limit=99)]
     assert not [r for r in stored if OWNER.id in str(r.payload) and not goes_on]
-    assert (await engine.ledger.books.accounts()).balanced
+    assert (await engine.ledger.balance.totals()).balanced
 
 
 async def _written(write: Callable[[Late], Awaitable[Any]], late: Late) -> None:

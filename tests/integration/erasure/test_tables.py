@@ -87,7 +87,7 @@ async def furnish(engine: Engine) -> tuple[Scope, list[str]]:
         its = select(memories.c.id).where(memories.c.lane_id == scope.lane_id)
         memory_ids = (await connection.scalars(its)).all()
         await _plant(connection, scope, memory_ids[0], rows[0].id)
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     ids = [scope.lane_id, *memory_ids, *(value for row in rows for value in row)]
     return scope, [str(value) for value in ids]
 

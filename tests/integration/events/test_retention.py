@@ -66,7 +66,7 @@ async def test_working_data_of_ended_events_goes_and_their_receipts_stay(engine:
     assert {k: v for k, v in after.items() if k != "stages"} == {
         k: v for k, v in before.items() if k != "stages"
     }
-    assert (await engine.ledger.books.accounts()).balanced
+    assert (await engine.ledger.balance.totals()).balanced
 
 
 async def test_working_data_of_an_event_under_way_stays_however_old(engine: Engine) -> None:
@@ -116,7 +116,7 @@ async def test_a_forgotten_key_may_be_used_again_and_the_counts_still_balance(
     assert await keeper(engine).forget_keys() == 1
     assert await add(engine, "mine") != first
     await engine.drain()
-    books = await engine.ledger.books.accounts()
+    books = await engine.ledger.balance.totals()
     assert books.balanced
     assert books.succeeded == 2
 

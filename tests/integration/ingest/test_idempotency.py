@@ -38,8 +38,8 @@ async def add(
 
 
 async def events(engine: Engine) -> int:
-    accounts = await engine.ledger.books.accounts()
-    return accounts.pending + accounts.running
+    totals = await engine.ledger.balance.totals()
+    return totals.pending + totals.running
 
 
 async def test_a_key_sent_again_gives_the_same_event_and_adds_nothing(engine: Engine) -> None:

@@ -188,8 +188,8 @@ async def test_a_budget_is_exceeded_by_no_more_than_the_calls_in_progress(
     spent = (await engine.ledger.costs.spending(engine.project.id)).total
     tokens = spent.prompt_tokens + spent.completion_tokens
     assert 0.8 * limit <= tokens <= limit + workers * TOKENS
-    accounts = await engine.ledger.books.accounts(engine.project.id)
-    assert (accounts.succeeded, accounts.failed, accounts.balanced) == (60, 0, True)
+    totals = await engine.ledger.balance.totals(engine.project.id)
+    assert (totals.succeeded, totals.failed, totals.balanced) == (60, 0, True)
 
 
 async def test_a_users_budget_limits_that_user_alone(engine: Engine, model: Priced) -> None:

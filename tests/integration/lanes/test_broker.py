@@ -62,7 +62,7 @@ async def depths(broker: RedisClient) -> dict[str, int]:
 async def queue_up(engine: Engine, lanes: int) -> None:
     """Accept one event in each of this many lanes, without a hint in the broker."""
     turns = [Message(Role.USER, "I like jazz.")]
-    await engine.ledger.inbox.adds.accept(
+    await engine.ledger.group_commit.adds.accept(
         [
             Add(uuid4(), engine.scope(f"user-{n}"), turns, AddOptions(), tokens=4)
             for n in range(lanes)

@@ -176,7 +176,7 @@ async def test_a_replayed_event_does_not_wait_behind_turns_that_gather(
 ) -> None:
     engine = service.engine
     again = await engine.add(CAR)
-    await engine.ledger.recourse.cancel(engine.project.id, again)
+    await engine.ledger.cancel_and_replay.cancel(engine.project.id, again)
     engine.hints.waiting.clear()
     await engine.pass_time(LIMITS["seconds"])
     await engine.sweep()
@@ -228,7 +228,7 @@ async def test_a_killed_worker_loses_nothing(service: Service, model: Reading, d
     activation, batch = await engine.claim(engine.hints.waiting.popleft())
     assert batch is not None
     if dies == "after it was cut":
-        await engine.ledger.lanes.keep_first(activation, batch, 1)
+        await engine.ledger.lanes.shorten_batch(activation, batch, 1)
     await engine.pass_time(LEASE_S)
     assert await engine.sweep() == 1
     await engine.drain()

@@ -33,7 +33,7 @@ async def test_a_worker_that_stops_hands_its_lane_back_and_it_costs_no_attempt(
     hint = await engine.run_until(stage)
     for _ in range(engine.services.max_attempts + 1):  # more often than a crash is allowed
         activation, _ = await engine.claim(hint)
-        back = await engine.ledger.lanes.hand_back(activation)
+        back = await engine.ledger.lanes.release_lane(activation)
         assert back is not None
         assert (back.stage, back.fence) == (stage, activation.fence + 1)
         hint = back
@@ -52,7 +52,7 @@ async def test_a_lane_handed_back_before_it_is_settled_is_settled_by_the_next_wo
     assert batch is not None
     related = dump(Related(GraphStatus.SUCCEEDED, GraphChanges()))
     await lanes.finish(activation, None, output=related, usage=Usage(), ms=1)
-    back = await lanes.hand_back(activation)
+    back = await lanes.release_lane(activation)
     assert back is not None
     engine.hints.waiting[0] = back
     await engine.drain()
@@ -114,7 +114,7 @@ async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_at
     assert await engine.lane_state() == "QUEUED"
     activation, _ = await engine.claim(wake)
     assert activation.attempts == 1
-    again = await engine.ledger.lanes.hand_back(activation)
+    again = await engine.ledger.lanes.release_lane(activation)
     assert again is not None
     engine.hints.waiting[0] = again
     await engine.drain()
@@ -129,7 +129,7 @@ async def test_a_lane_that_another_worker_has_claimed_is_not_handed_back(engine:
     await engine.pass_time(LEASE_S + 1)
     await engine.sweep()
     await engine.claim(engine.hints.waiting[0])
-    assert await lanes.hand_back(slow) is None
+    assert await lanes.release_lane(slow) is None
     assert await engine.lane_state() == "RUNNING"
 
 

@@ -124,7 +124,7 @@ async def test_a_project_that_is_deleted_accepts_nothing_more(engine: Engine) ->
     ledger = engine.ledger
     gone = await ledger.projects.add(engine.project.organization_id, "gone")
     late = replace(engine, project=gone)
-    await ledger.removal.remove(gone)
+    await ledger.project_deletion.remove(gone)
     bystander = asyncio.create_task(engine.add("I live in Oslo."))
     with pytest.raises(ProjectGone):
         await late.add("I live in Zanzibar.")

@@ -57,9 +57,9 @@ async def test_a_long_turn_is_not_overtaken_by_a_short_one_sent_to_another_proce
     engine: Engine, database_url: str, busy_threads: Event
 ) -> None:
     other, scope = build_ledger(database_url), engine.scope()
-    long = asyncio.create_task(engine.ledger.inbox.accept(turn(scope, LONG)))
+    long = asyncio.create_task(engine.ledger.group_commit.accept(turn(scope, LONG)))
     await until_stored(engine, 1)
-    await other.inbox.accept(turn(scope, "No, Oslo."))
+    await other.group_commit.accept(turn(scope, "No, Oslo."))
     assert [(text, cut is None) for text, cut in await stored(engine)] == [
         (LONG, True),
         ("No, Oslo.", False),
@@ -75,11 +75,11 @@ async def test_the_sweeper_cuts_the_texts_of_a_process_that_ended(engine: Engine
     await engine.add(LONG)
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(update(messages).values(terms=None))
-    await engine.ledger.recut.walk()
+    await engine.ledger.term_rebuild.walk()
     assert [cut for _, cut in await stored(engine)] == [None]  # its process may be about to
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(
             update(events).values(created_at=func.now() - func.make_interval(0, 0, 0, 1))
         )
-    await engine.ledger.recut.walk()
+    await engine.ledger.term_rebuild.walk()
     assert [cut for _, cut in await stored(engine)] == [terms(LONG)]

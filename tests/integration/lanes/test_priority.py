@@ -78,7 +78,7 @@ async def test_a_lane_is_low_again_behind_its_last_normal_add(engine: Engine) ->
 
 async def test_adds_of_both_priorities_in_one_commit(engine: Engine) -> None:
     normal = AddOptions()
-    adds = engine.ledger.inbox.adds
+    adds = engine.ledger.group_commit.adds
     accepted = await adds.accept([add_of(engine, options) for options in (LOW, normal, LOW)])
     wakes = [row.wake for row in accepted]
     assert [wake.low for wake in wakes if wake is not None] == [False]
@@ -94,11 +94,11 @@ async def test_adds_of_both_priorities_in_one_commit(engine: Engine) -> None:
 
 async def test_a_replay_has_normal_priority(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.", options=LOW)
-    await engine.ledger.recourse.cancel(engine.project.id, event_id)
+    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
     await engine.drain()
     await engine.add("I like chess.", options=LOW)
     assert await is_low(engine)
-    await engine.ledger.recourse.replay(engine.project.id, event_id, Edit())
+    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, Edit())
     assert not await is_low(engine)
     await engine.drain()
 

@@ -28,7 +28,7 @@ async def crash(engine: Engine, *hints: Wake) -> None:
         engine.hints.waiting.remove(hint)
         activation, _ = await engine.claim(hint)
         if not activation.counted:
-            await engine.ledger.lanes.charge(activation)
+            await engine.ledger.lanes.count_suspect_attempt(activation)
     await expire(engine)
 
 
@@ -103,7 +103,7 @@ async def test_a_suspects_batch_is_tried_event_by_event(engine: Engine) -> None:
     assert batch is not None
     assert [event.id for event in batch.events] == ids[:1]
     assert not activation.counted
-    hint = await engine.ledger.lanes.hand_back(activation)
+    hint = await engine.ledger.lanes.release_lane(activation)
     assert hint is not None
     engine.hints.waiting.append(hint)
     await engine.drain()
@@ -115,13 +115,13 @@ async def test_a_worker_that_lost_its_lease_and_lives_has_not_crashed(engine: En
     for _ in range(3 * (SHARED_ATTEMPTS + engine.services.max_attempts)):
         activation, _ = await engine.claim(engine.hints.waiting.popleft())
         if not activation.counted:
-            activation = await engine.ledger.lanes.charge(activation)
+            activation = await engine.ledger.lanes.count_suspect_attempt(activation)
         await expire(engine)
         # the lane is no longer its own
-        assert await engine.ledger.lanes.hand_back(activation) is None
+        assert await engine.ledger.lanes.release_lane(activation) is None
     again, _ = await engine.claim(engine.hints.waiting[0])
     assert (again.attempts, again.counted) == (1, True)
-    hint = await engine.ledger.lanes.hand_back(again)
+    hint = await engine.ledger.lanes.release_lane(again)
     assert hint is not None
     engine.hints.waiting[0] = hint
     await engine.drain()
@@ -147,7 +147,7 @@ async def test_a_lost_lane_gives_nothing_back_of_a_stage_that_has_ended(engine: 
     await expire(engine)
     await engine.step()  # another worker finishes the stage
     await engine.claim(engine.hints.waiting.popleft())
-    assert await engine.ledger.lanes.hand_back(slow) is None
+    assert await engine.ledger.lanes.release_lane(slow) is None
     await expire(engine)
     again, _ = await engine.claim(engine.hints.waiting[0])
     assert again.attempts == 2
@@ -181,7 +181,7 @@ async def test_a_lane_handed_back_after_an_unseen_commit_charges_the_next_stage_
     await engine.claim(engine.hints.waiting.popleft())
     await expire(engine)  # the first attempt of extract has ended with its worker
     extract = await keep_going(engine)
-    hint = await engine.ledger.lanes.hand_back(extract)
+    hint = await engine.ledger.lanes.release_lane(extract)
     assert hint is not None
     again, _ = await engine.claim(hint)
     assert (again.stage, again.attempts) == (StageName.RETRIEVE, 1)
@@ -223,7 +223,7 @@ async def test_a_worker_from_before_a_failover_is_refused_though_its_fence_is_ri
     with pytest.raises(LaneLost):
         await lanes.rest(old)
     with pytest.raises(LaneLost):
-        await lanes.charge(old)
-    assert await lanes.hand_back(old) is None
+        await lanes.count_suspect_attempt(old)
+    assert await lanes.release_lane(old) is None
     assert await engine.lane_state() == "RUNNING"
     assert await lanes.finish(new, StageName.RETRIEVE, output={}, usage=Usage(), ms=1)

@@ -135,7 +135,7 @@ async def test_wrong_counts_are_corrected_while_events_are_accepted(
     for user in ("maya", "ana"):
         await engine.add("I live in Turku.", "I am allergic to peanuts.", user_id=user)
     await engine.drain()
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     await execute(
         engine,
         "UPDATE books SET amount = amount + 5 WHERE kind = 'SUCCEEDED'",

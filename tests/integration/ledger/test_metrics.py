@@ -51,7 +51,7 @@ def configure(service: Service, **settings: object) -> None:
 
 def read_each_time(service: Service) -> None:
     ledger = service.engine.ledger
-    figures = Figures(ledger.books, ledger.graph_outbox, ledger.queue, kept_s=0)
+    figures = Figures(ledger.balance, ledger.graph_outbox, ledger.queue, kept_s=0)
     service.app.state.api = replace(service.app.state.api, figures=figures)
 
 
@@ -221,7 +221,7 @@ async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> 
     assert figure((await service.client.get("/metrics")).text, "memlane_ledger_up") == 1
 
     class Away:
-        async def accounts(self) -> None:
+        async def totals(self) -> None:
             raise LedgerUnavailable(ConnectionRefusedError(), sent=False)
 
     ledger = service.engine.ledger
@@ -233,14 +233,14 @@ async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> 
 async def test_searches_are_written_without_a_reader_of_the_figures(service: Service) -> None:
     """Each API process counts its own searches; any process may be asked for the sum."""
     ledger, project_id = service.engine.ledger, service.engine.project.id
-    figures = Figures(ledger.books, ledger.graph_outbox, ledger.queue, written_after_s=0)
+    figures = Figures(ledger.balance, ledger.graph_outbox, ledger.queue, written_after_s=0)
     figures.searched(project_id)
     async with asyncio.timeout(30):
-        while (await ledger.books.accounts(project_id)).searches != 1:
+        while (await ledger.balance.totals(project_id)).searches != 1:
             pass
     figures.searched(project_id)
     await figures.close()
-    assert (await ledger.books.accounts(project_id)).searches == 2
+    assert (await ledger.balance.totals(project_id)).searches == 2
 
 
 def dispatchable(exposition: str) -> float:

@@ -150,7 +150,7 @@ async def filled(ledger: Ledger) -> AsyncIterator[Filled]:
         large = await furnish(service, "large", "I live in Oslo.")
         project_id = UUID(large.holding.project_id)
         await fill.fill(_url(ledger), project_id, lanes=LANES, vector_bytes=VECTOR_BYTES)
-        engines = {ledger.engine, ledger.inbox_engine}
+        engines = {ledger.engine, ledger.adds_engine}
         with explaining(*engines) as recorder:
             for engine in engines:
                 await engine.dispose()
@@ -221,12 +221,12 @@ async def jobs(server: Filled) -> None:
         "profile jobs": engine.retention.forget_profile_jobs(),
         "keys": engine.retention.forget_keys(),
         "answers": engine.retention.forget_answers(),
-        "fold": ledger.books.fold(),
+        "fold": ledger.balance.fold(),
         "seal": ledger.seals.seal(),
-        "recut": ledger.recut.walk(),
+        "term rebuild": ledger.term_rebuild.walk(),
         "vectors": engine.services.index.catch_up(stale_for_s=15),
         "turns": engine.turns.catch_up(stale_for_s=60, limit=200),
-        "accounts": ledger.books.accounts(),
+        "accounts": ledger.balance.totals(),
     }.items():
         await job
         await server.note(f"job {name}")

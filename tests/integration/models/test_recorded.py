@@ -230,7 +230,7 @@ async def test_an_event_that_failed_without_an_answer_fails_again(engine: Engine
     there = await replayed(engine)
     shadow = await engine.ledger.shadows.get(engine.project.id, there.project_id)
     assert shadow.failures == {"LLM_BAD_OUTPUT": 1}
-    assert (await engine.ledger.books.accounts(there.project_id)).balanced
+    assert (await engine.ledger.balance.totals(there.project_id)).balanced
 
 
 async def test_answers_that_an_undo_has_torn_apart_are_refused(engine: Engine) -> None:

@@ -104,7 +104,7 @@ async def test_only_the_graph_is_done_again_and_the_receipt_stays(
     assert len(model.calls) == 1
     assert await relations(engine) == [("lives_in", "Berlin")]
     assert len(await engine.history_rows()) == 1
-    books = await engine.ledger.books.accounts(engine.project.id)
+    books = await engine.ledger.balance.totals(engine.project.id)
     assert (books.balanced, books.accepted, books.succeeded) == (True, 1, 1)
 
 

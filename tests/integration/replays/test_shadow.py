@@ -16,7 +16,7 @@ from pipeline.domain.errors import MalformedAnswer, StoreUnavailable
 from pipeline.domain.events import StageName
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables import metadata
-from pipeline.models.override import Workshop
+from pipeline.models.override import ModelFactory
 from pipeline.vector_index.index import VectorIndex
 from tests.support.api_service import MAYA, Service, error_of
 from tests.support.engine import LEASE_S, Engine
@@ -26,7 +26,7 @@ from tests.support.replaying import REPLAYS, Tagged, begun, look, replayed, swit
 async def rows(engine: Engine, *, of: UUID | None = None) -> dict[str, int]:
     """Number of rows of each table, in one project if `of` names it."""
     counts = {}
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     async with engine.ledger.engine.connect() as connection:
         for name, table in metadata.tables.items():
             # Collections have a row each, not for each project; the audit log grows with each
@@ -68,7 +68,7 @@ async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Servic
     assert after[:4] == before[:4]
     # The search above adds a row to `books`.
     assert after[4] == before[4] | {"shadows": 1, "books": after[4]["books"]}
-    books = await service.engine.ledger.books.accounts(ProjectId(UUID(replay["id"])))
+    books = await service.engine.ledger.balance.totals(ProjectId(UUID(replay["id"])))
     assert (books.balanced, books.accepted, books.memories) == (True, 1, 2)
 
 
@@ -212,8 +212,8 @@ async def test_other_models_are_asked_and_their_vectors_kept_apart(service: Serv
         built.append(name)
         return Tagged(tag="Big:")
 
-    workshop = Workshop.of(build, lambda name: OtherHash())
-    engine.services = replace(engine.services, workshop=workshop)
+    model_factory = ModelFactory.of(build, lambda name: OtherHash())
+    engine.services = replace(engine.services, model_factory=model_factory)
     await service.add("I live in Berlin.")
     await service.add("I like tea.")
     mine = await engine.vectors.list_cols()

@@ -130,7 +130,7 @@ async def test_an_ordinary_run_stands_on_the_page_beside_many_newer_temporary_on
         assert (page["count"], page["total_runs"]) == (2, 1)
         [named] = (await service.client.get("/v2/entities/run/trip-3/")).json()
         assert (named["id"], named["total_memories"]) == ("trip-3", 1)
-        await service.engine.ledger.books.fold()
+        await service.engine.ledger.balance.fold()
     await pass_expiry(service)
     assert (await service.client.get("/v2/entities/run/trip-3/")).status_code == 404
 
@@ -168,7 +168,7 @@ async def test_at_its_end_all_of_a_temporary_run_is_erased_with_a_receipt(
     assert receipt["erased"]["private_runs"] == 1
     assert await texts(service) == {"User likes tea"}
     assert (await service.client.get(RUN)).status_code == 404
-    assert (await service.engine.ledger.books.accounts()).balanced
+    assert (await service.engine.ledger.balance.totals()).balanced
 
 
 async def test_two_sweepers_end_a_run_once(service: Service) -> None:
@@ -282,7 +282,7 @@ async def test_an_incognito_add_is_answered_and_nothing_of_it_is_stored(
     assert (event["payload"]["user_id"], event["payload"]["run_id"]) == (None, None)
     # The session reads what is known.
     assert await hits(service, "tea") >= {"User likes tea"}
-    assert (await service.engine.ledger.books.accounts()).balanced
+    assert (await service.engine.ledger.balance.totals()).balanced
 
 
 async def test_older_clients_get_no_results_for_an_incognito_add(service: Service) -> None:
@@ -341,7 +341,7 @@ async def test_incognito_adds_wait_for_no_lock_of_the_project(service: Service) 
         await other.execute(insert(lanes).values(lane))
         body = {"messages": "I moved to Zanzibar.", "incognito": True} | MAYA
         assert (await service.client.post(ADD, json=body)).status_code == 200
-    assert (await engine.ledger.books.accounts(engine.project.id)).accepted == 2
+    assert (await engine.ledger.balance.totals(engine.project.id)).accepted == 2
 
 
 # ── after the end ────────────────────────────────────────────────────────────────────────────────
@@ -433,7 +433,7 @@ async def test_an_add_that_meets_a_declaration_is_not_stored(service: Service) -
     add = Add(uuid4(), scope, [Message(Role.USER, "Zanzibar")], AddOptions(), 1)
     async with engine.ledger.engine.begin() as declaring:
         await declaring.execute(select(func.pg_advisory_xact_lock(key)))
-        adding = asyncio.create_task(engine.ledger.inbox.accept(add))
+        adding = asyncio.create_task(engine.ledger.group_commit.accept(add))
         await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
         await declaring.execute(insert(private_runs).values(digest=digest, **run))
     with pytest.raises(Conflict, match="incognito"):

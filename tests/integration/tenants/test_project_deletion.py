@@ -12,7 +12,7 @@ from sqlalchemy import func, select, text, update
 from pipeline.domain.errors import Conflict, StoreUnavailable
 from pipeline.erasure import service as erasure
 from pipeline.ledger.tables import lanes, memories, projects, rebuilt, turn_vectors
-from pipeline.tenants.delete_project import Removal
+from pipeline.tenants.delete_project import ProjectDeletion
 from pipeline.vector_index.index import SoughtIds, VectorIndex
 from tests.support.tenant import Tenant
 
@@ -50,7 +50,7 @@ async def emptied(tenant: Tenant) -> Tenant:
 async def removed(tenant: Tenant, index: Between) -> None:
     await erasure.remove(
         tenant.service.engine.project,
-        removal=tenant.ledger.removal,
+        deletion=tenant.ledger.project_deletion,
         index=cast("VectorIndex", index),
     )
 
@@ -70,7 +70,7 @@ async def test_a_deletion_whose_process_ended_refuses_adds_for_minutes_only(
     emptied: Tenant,
 ) -> None:
     engine = emptied.service.engine
-    await emptied.ledger.removal.begin(engine.project)
+    await emptied.ledger.project_deletion.begin(engine.project)
     with pytest.raises(Conflict):
         await engine.add("I like tea.")
     async with emptied.ledger.engine.begin() as connection:
@@ -82,12 +82,15 @@ async def test_a_deletion_whose_process_ended_refuses_adds_for_minutes_only(
 async def test_the_vectors_in_an_index_under_construction_are_deleted_too(
     emptied: Tenant,
 ) -> None:
-    project, removal = emptied.service.engine.project, Removal(emptied.ledger.engine)
+    project, project_deletion = (
+        emptied.service.engine.project,
+        ProjectDeletion(emptied.ledger.engine),
+    )
     async with emptied.ledger.engine.begin() as connection:
         [memory_id] = await connection.scalars(select(memories.c.id))
         row = {"memory_id": memory_id, "version": 1}
         await connection.execute(rebuilt.insert().values(row))
-    assert memory_id in await removal.begin(project)
-    await removal.remove(project)
+    assert memory_id in await project_deletion.begin(project)
+    await project_deletion.remove(project)
     async with emptied.ledger.engine.connect() as connection:
         assert await connection.scalar(select(func.count()).select_from(rebuilt)) == 0

@@ -105,7 +105,7 @@ async def test_the_operators_organization_is_not_deleted(tenant: Tenant) -> None
 
 async def rows_of_all_tables(ledger: Ledger) -> dict[str, int]:
     """Number of rows of each table but those that grow with requests and with each minute."""
-    await ledger.books.fold()
+    await ledger.balance.fold()
     async with ledger.engine.connect() as connection:
         return {
             name: await connection.scalar(select(func.count()).select_from(table)) or 0

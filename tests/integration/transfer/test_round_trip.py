@@ -149,8 +149,8 @@ async def test_imported_rows_are_searched_and_followed_by_later_turns(engine: En
     await engine.add("I moved to Faro.")
     await engine.drain()
     assert "User lives in Faro" in await engine.texts()
-    accounts = await engine.ledger.books.accounts(engine.project.id)
-    assert accounts.balanced, accounts
+    totals = await engine.ledger.balance.totals(engine.project.id)
+    assert totals.balanced, totals
 
 
 async def test_a_repeated_import_changes_nothing(engine: Engine) -> None:

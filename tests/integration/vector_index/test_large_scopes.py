@@ -101,7 +101,7 @@ async def state(engine: Engine) -> list[str]:
 async def requested(engine: Engine, ids: Mapping[str, str] = MAYA, *, count: int = ROWS) -> None:
     """Store a large scope and read it once."""
     await store(engine, count, 0.5, ids)
-    await engine.ledger.books.fold()
+    await engine.ledger.balance.fold()
     await near(engine, ids)
 
 

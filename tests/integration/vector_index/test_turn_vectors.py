@@ -290,7 +290,7 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
 ) -> None:
     cancelled = await engine.add(TURN)
     await engine.turns.catch_up()
-    await engine.ledger.recourse.cancel(engine.project.id, cancelled)
+    await engine.ledger.cancel_and_replay.cancel(engine.project.id, cancelled)
     await engine.turns.catch_up()
     assert not await held(engine)
     undone = await engine.add("I own a puppy.")
@@ -300,7 +300,7 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
         engine.project.id, undone, force=False, vectors={}, embedder="fake/hash"
     )
     assert await texts(engine) == []
-    await engine.ledger.recourse.replay(engine.project.id, cancelled, Edit())
+    await engine.ledger.cancel_and_replay.replay(engine.project.id, cancelled, Edit())
     await engine.turns.catch_up()
     assert await texts(engine) == [TURN]
     assert len(await held(engine)) == 1
@@ -309,9 +309,9 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
 async def test_a_replay_with_other_words_is_found_by_these_alone(engine: Engine) -> None:
     event_id = await engine.add(TURN, "And the puppy?")
     await engine.turns.catch_up()
-    await engine.ledger.recourse.cancel(engine.project.id, event_id)
+    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
     edit = Edit([Message(Role.USER, "Who has parked the automobile?")], 9)
-    await engine.ledger.recourse.replay(engine.project.id, event_id, edit)
+    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, edit)
     await engine.turns.catch_up()
     assert len(await held(engine)) == 1
     assert await texts(engine, "dog") == []
@@ -320,15 +320,15 @@ async def test_a_replay_with_other_words_is_found_by_these_alone(engine: Engine)
 
 async def test_a_vector_of_other_words_written_late_is_written_again(engine: Engine) -> None:
     event_id = await engine.add(TURN)
-    await engine.ledger.recourse.cancel(engine.project.id, event_id)
-    await engine.ledger.recourse.replay(engine.project.id, event_id, Edit())
+    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, Edit())
     edits = [Edit([Message(Role.USER, "Who has parked the automobile?")], 9)]
     insert = engine.vectors.insert
 
     async def frozen(name: str, records: list[VectorRecord]) -> None:
         if edits:  # the turn's text changes while this write waits
-            await engine.ledger.recourse.cancel(engine.project.id, event_id)
-            await engine.ledger.recourse.replay(engine.project.id, event_id, edits.pop())
+            await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+            await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, edits.pop())
             await engine.turns.catch_up()
         await insert(name, records)
 
@@ -344,8 +344,8 @@ async def test_a_vector_written_late_before_an_outage_is_written_again(
     engine: Engine, away: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_id = await engine.add(TURN)
-    await engine.ledger.recourse.cancel(engine.project.id, event_id)
-    await engine.ledger.recourse.replay(engine.project.id, event_id, Edit())
+    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, Edit())
     edit = Edit([Message(Role.USER, "Who has parked the automobile?")], 9)
     turns = engine.turns
     another = turns.of(turns.source)
@@ -357,8 +357,8 @@ async def test_a_vector_written_late_before_an_outage_is_written_again(
     async def late(name: str, records: list[VectorRecord]) -> None:
         """Write after another process has written newer words, and lose a server then."""
         monkeypatch.undo()
-        await engine.ledger.recourse.cancel(engine.project.id, event_id)
-        await engine.ledger.recourse.replay(engine.project.id, event_id, edit)
+        await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+        await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, edit)
         await another.catch_up()
         await insert(name, records)
         if away == "store":
@@ -389,9 +389,9 @@ async def test_a_project_that_is_removed_leaves_no_vector(engine: Engine) -> Non
 
     away = VectorIndex(Down(), engine.ledger.memory_vectors, HashEmbedder(), buckets=4)
     with pytest.raises(StoreUnavailable):
-        await erasure.remove(project, removal=engine.ledger.removal, index=away)
+        await erasure.remove(project, deletion=engine.ledger.project_deletion, index=away)
     assert len(await held(engine)) == 1
-    await erasure.remove(project, removal=engine.ledger.removal, index=index)
+    await erasure.remove(project, deletion=engine.ledger.project_deletion, index=index)
     assert await held(engine) == set()
     assert await rows(engine) == 0
 

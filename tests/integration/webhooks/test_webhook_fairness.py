@@ -14,7 +14,7 @@ from sqlalchemy import func, select, text, update
 from pipeline.domain.errors import Unanswered
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
-from pipeline.webhooks.delivery import EACH, EACH_PROJECT, MOST_SILENT, Courier
+from pipeline.webhooks.delivery import EACH, EACH_PROJECT, MOST_SILENT, WebhookDelivery
 from pipeline.webhooks.service import create
 from tests.integration.webhooks.test_webhooks import outbox
 from tests.support.engine import Engine
@@ -55,9 +55,13 @@ class Silent(Receivers):
         raise Unanswered("No answer within 10 s.")
 
 
-def courier(engine: Engine, sender: Receivers, *, tries: int = 8, pause_s: float = 0) -> Courier:
+def webhook_delivery(
+    engine: Engine, sender: Receivers, *, tries: int = 8, pause_s: float = 0
+) -> WebhookDelivery:
     lease = timedelta(seconds=60)
-    return Courier(engine.ledger.webhooks, sender, tries=tries, first_retry_s=pause_s, lease=lease)
+    return WebhookDelivery(
+        engine.ledger.webhooks, sender, tries=tries, first_retry_s=pause_s, lease=lease
+    )
 
 
 async def queue_up(engine: Engine, project_id: ProjectId, url: str, deliveries: int) -> UUID:
@@ -102,7 +106,7 @@ async def test_many_slow_webhooks_of_a_project_hold_up_no_other_project(engine: 
     other, _ = await engine.ledger.projects.create("other")
     theirs = await queue_up(engine, other.id, "quick", 50)
     receivers = Receivers()
-    delivering = asyncio.create_task(courier(engine, receivers).deliver())
+    delivering = asyncio.create_task(webhook_delivery(engine, receivers).deliver())
 
     async def arrived() -> bool:
         return await delivered(engine, theirs) == 50
@@ -123,7 +127,7 @@ async def test_a_delivery_that_comes_while_all_tries_are_slow_is_sent(
     other, _ = await engine.ledger.projects.create("other")
     theirs = await queue_up(engine, other.id, "quick", 0)
     receivers = Receivers()
-    delivering = asyncio.create_task(courier(engine, receivers).deliver())
+    delivering = asyncio.create_task(webhook_delivery(engine, receivers).deliver())
 
     async def all_slow() -> bool:
         return receivers.at_once.total() == EACH
@@ -145,7 +149,7 @@ async def test_a_place_is_given_away_as_soon_as_it_is_free(engine: Engine) -> No
     await queue_up(engine, engine.project.id, "slow", EACH)
     quick = await queue_up(engine, engine.project.id, "quick", 100)
     receivers = Receivers()
-    delivering = asyncio.create_task(courier(engine, receivers).deliver())
+    delivering = asyncio.create_task(webhook_delivery(engine, receivers).deliver())
 
     async def arrived() -> bool:
         return await delivered(engine, quick) == 100
@@ -160,7 +164,7 @@ async def test_a_place_is_given_away_as_soon_as_it_is_free(engine: Engine) -> No
 async def test_a_webhook_that_timed_out_is_asked_one_at_a_time(engine: Engine) -> None:
     await queue_up(engine, engine.project.id, "silent", 30)
     receivers = Silent()
-    await courier(engine, receivers, tries=1).deliver()
+    await webhook_delivery(engine, receivers, tries=1).deliver()
     # Tries that were in progress at the first timeout; then one at a time, until it is disabled.
     assert max(receivers.crowds) == EACH
     assert set(receivers.crowds[EACH:]) <= {1}
@@ -168,14 +172,14 @@ async def test_a_webhook_that_timed_out_is_asked_one_at_a_time(engine: Engine) -
 
 async def test_one_that_has_never_answered_is_switched_off_after_an_hour(engine: Engine) -> None:
     webhook_id = await queue_up(engine, engine.project.id, "silent", MOST_SILENT)
-    await courier(engine, Silent(), pause_s=600).deliver()
+    await webhook_delivery(engine, Silent(), pause_s=600).deliver()
     [shown] = await engine.ledger.webhooks.of(engine.project.id)
     assert shown.is_active  # the hour is not over
     async with engine.ledger.engine.begin() as connection:
         past = func.now() - timedelta(hours=2)
         await connection.execute(update(webhooks).values(updated_at=past))
         await connection.execute(update(webhook_deliveries).values(due_at=func.now()))
-    await courier(engine, Silent(), pause_s=600).deliver()
+    await webhook_delivery(engine, Silent(), pause_s=600).deliver()
     [shown] = await engine.ledger.webhooks.of(engine.project.id)
     assert (shown.id, shown.is_active) == (webhook_id, False)
     assert "never answered" in (shown.disabled_reason or "")
@@ -185,12 +189,12 @@ async def test_one_that_has_answered_once_is_not_switched_off_for_an_outage(
     engine: Engine,
 ) -> None:
     webhook_id = await queue_up(engine, engine.project.id, "quick", 1)
-    await courier(engine, Receivers()).deliver()
+    await webhook_delivery(engine, Receivers()).deliver()
     async with engine.ledger.engine.begin() as connection:
         past = func.now() - timedelta(hours=2)
         await connection.execute(update(webhooks).values(updated_at=past))
     await add_deliveries(engine, engine.project.id, webhook_id, 2 * MOST_SILENT)
-    await courier(engine, Silent(), pause_s=600).deliver()
+    await webhook_delivery(engine, Silent(), pause_s=600).deliver()
     [shown] = await engine.ledger.webhooks.of(engine.project.id)
     assert shown.is_active
 
@@ -221,7 +225,7 @@ async def test_only_a_disabled_webhook_loses_its_old_pending_deliveries(
 
 async def test_a_webhook_is_removed_beside_a_try_that_ends(engine: Engine) -> None:
     webhook_id = await queue_up(engine, engine.project.id, "quick", 40)
-    delivering = asyncio.create_task(courier(engine, Receivers()).deliver())
+    delivering = asyncio.create_task(webhook_delivery(engine, Receivers()).deliver())
     await engine.ledger.webhooks.remove(engine.project.id, webhook_id)
     await delivering
     assert await outbox(engine) == []

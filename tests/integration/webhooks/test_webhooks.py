@@ -26,7 +26,7 @@ from pipeline.ledger.tables.webhooks import webhook_deliveries
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
 from pipeline.stores import Ledger
-from pipeline.webhooks.delivery import MOST_DEAD, Courier
+from pipeline.webhooks.delivery import MOST_DEAD, WebhookDelivery
 from pipeline.webhooks.service import create
 from pipeline.webhooks.store import MOST_WEBHOOKS, TryResult
 from tests.support.api_service import Service, error_of, serving
@@ -64,10 +64,10 @@ async def hook(engine: Engine, receiver: WebhookReceiver, types: list[str] | Non
 async def deliver(engine: Engine, *, tries: int = 8, private: bool = True) -> None:
     """Deliver everything that is due; failed deliveries are due again at once."""
     sender = HttpSender(timeout_s=2, private=private)
-    courier = Courier(
+    webhook_delivery = WebhookDelivery(
         engine.ledger.webhooks, sender, tries=tries, first_retry_s=0, lease=timedelta(seconds=10)
     )
-    await courier.deliver()
+    await webhook_delivery.deliver()
     await sender.close()
 
 
@@ -285,17 +285,17 @@ async def test_a_pause_grows_and_no_try_comes_before_its_time(
     await engine.add("I live in Bern.")
     await engine.drain()
     sender = HttpSender(timeout_s=2, private=True)
-    courier = Courier(
+    webhook_delivery = WebhookDelivery(
         engine.ledger.webhooks, sender, tries=4, first_retry_s=100, lease=timedelta(seconds=10)
     )
     pauses_s = []
     for _ in range(3):
-        await courier.deliver()
+        await webhook_delivery.deliver()
         async with engine.ledger.engine.begin() as connection:
             left = func.extract("epoch", webhook_deliveries.c.due_at - func.now())
             pauses_s.append(float(await connection.scalar(select(left)) or 0))
             await connection.execute(update(webhook_deliveries).values(due_at=func.now()))
-    await courier.deliver()
+    await webhook_delivery.deliver()
     await sender.close()
     for pause_s, usual_s in zip(pauses_s, (100, 400, 1600), strict=True):
         assert 0.79 * usual_s < pause_s < 1.21 * usual_s
@@ -313,7 +313,7 @@ async def test_a_courier_that_dies_in_a_try_loses_nothing(
     [lost] = await webhooks.claim(limit=10, each=10, each_project=10, lease=timedelta(seconds=0))
     await deliver(engine)  # the lease has expired
     assert len(receiver.arrived) == 1
-    # the first courier reports its result too late
+    # the first process reports its result too late
     await webhooks.end(lost, TryResult("DEAD"), most_dead=1, most_silent=1)
     assert (await outbox(engine))[0].state == "DELIVERED"
 

@@ -72,16 +72,18 @@ def slow() -> Slow:
     return Slow()
 
 
-def inbox_of(slow: Slow, **options: float) -> GroupCommit:
+def group_commit_of(slow: Slow, **options: float) -> GroupCommit:
     return GroupCommit(cast("Adds", slow), **options)  # type: ignore[arg-type]
 
 
 async def test_a_later_add_of_a_lane_is_not_written_before_its_earlier_one(slow: Slow) -> None:
-    inbox, slow.ends = inbox_of(slow), {"first": asyncio.Event()}
-    first = asyncio.create_task(inbox.accept(add("maya", "first")))
+    group_commit, slow.ends = group_commit_of(slow), {"first": asyncio.Event()}
+    first = asyncio.create_task(group_commit.accept(add("maya", "first")))
     await slow.until("first")
-    later = [asyncio.create_task(inbox.accept(add("maya", text))) for text in ("second", "third")]
-    await inbox.accept(add("noor", "other"))  # committed by the second writer
+    later = [
+        asyncio.create_task(group_commit.accept(add("maya", text))) for text in ("second", "third")
+    ]
+    await group_commit.accept(add("noor", "other"))  # committed by the second writer
     assert slow.groups == [["first"], ["other"]]
     slow.ends["first"].set()
     await asyncio.gather(first, *later)
@@ -89,34 +91,37 @@ async def test_a_later_add_of_a_lane_is_not_written_before_its_earlier_one(slow:
 
 
 async def test_a_locked_lane_holds_up_no_other(slow: Slow) -> None:
-    inbox = inbox_of(slow)
+    group_commit = group_commit_of(slow)
     locked = add("locked", "mine")
     slow.held = {locked.scope.lane_id}
-    waiting = [asyncio.create_task(inbox.accept(locked)) for _ in range(3)]
+    waiting = [asyncio.create_task(group_commit.accept(locked)) for _ in range(3)]
     async with asyncio.timeout(WITHIN_S):
-        await asyncio.gather(*(inbox.accept(add(f"user-{n}")) for n in range(100)))
+        await asyncio.gather(*(group_commit.accept(add(f"user-{n}")) for n in range(100)))
     assert not any(task.done() for task in waiting)
     slow.held = set()
     await asyncio.gather(*waiting)
 
 
 async def test_a_lane_that_stays_locked_is_refused_and_open_again_afterwards(slow: Slow) -> None:
-    inbox = inbox_of(slow, locked_for_s=0.0)
+    group_commit = group_commit_of(slow, locked_for_s=0.0)
     locked = add("locked")
     slow.held = {locked.scope.lane_id}
     with pytest.raises(Overloaded, match="undo") as refused:
-        await inbox.accept(locked)
+        await group_commit.accept(locked)
     assert refused.value.server_wide
     slow.held = set()
-    await inbox.accept(add("locked"))
+    await group_commit.accept(add("locked"))
 
 
 async def test_one_bad_add_fails_alone(slow: Slow) -> None:
-    inbox, slow.ends = inbox_of(slow), {"first": asyncio.Event(), "second": asyncio.Event()}
-    busy = [asyncio.create_task(inbox.accept(add(word, word))) for word in slow.ends]
+    group_commit, slow.ends = (
+        group_commit_of(slow),
+        {"first": asyncio.Event(), "second": asyncio.Event()},
+    )
+    busy = [asyncio.create_task(group_commit.accept(add(word, word))) for word in slow.ends]
     await slow.until(*slow.ends)
     together = [
-        asyncio.create_task(inbox.accept(add(text, text))) for text in ("a", "refused", "b")
+        asyncio.create_task(group_commit.accept(add(text, text))) for text in ("a", "refused", "b")
     ]
     await asyncio.sleep(0)
     for end in slow.ends.values():
@@ -128,27 +133,27 @@ async def test_one_bad_add_fails_alone(slow: Slow) -> None:
 
 
 async def test_what_a_caller_no_longer_waits_for_is_not_written(slow: Slow) -> None:
-    inbox, slow.ends = inbox_of(slow), {"first": asyncio.Event()}
-    first = asyncio.create_task(inbox.accept(add("maya", "first")))
+    group_commit, slow.ends = group_commit_of(slow), {"first": asyncio.Event()}
+    first = asyncio.create_task(group_commit.accept(add("maya", "first")))
     await slow.until("first")
-    given_up = asyncio.create_task(inbox.accept(add("maya", "given up")))
+    given_up = asyncio.create_task(group_commit.accept(add("maya", "given up")))
     await asyncio.sleep(0)
     given_up.cancel()
     slow.ends["first"].set()
     await first
-    await inbox.accept(add("maya", "last"))
+    await group_commit.accept(add("maya", "last"))
     assert slow.groups == [["first"], ["last"]]
 
 
 async def test_the_queue_is_bounded(slow: Slow) -> None:
-    inbox, slow.ends = inbox_of(slow, most_waiting=3), {"hello": asyncio.Event()}
-    waiting = [asyncio.create_task(inbox.accept(add("maya"))) for _ in range(3)]
+    group_commit, slow.ends = group_commit_of(slow, most_waiting=3), {"hello": asyncio.Event()}
+    waiting = [asyncio.create_task(group_commit.accept(add("maya"))) for _ in range(3)]
     await slow.until("hello")
     with pytest.raises(Overloaded):
-        await inbox.accept(add("noor"))
+        await group_commit.accept(add("noor"))
     slow.ends["hello"].set()
     await asyncio.gather(*waiting)
-    await inbox.accept(add("noor"))
+    await group_commit.accept(add("noor"))
 
 
 class LongTexts(Slow):
@@ -170,8 +175,8 @@ class LongTexts(Slow):
 
 async def test_no_commit_waits_for_the_terms_of_an_earlier_text() -> None:
     store = LongTexts()
-    inbox = inbox_of(store)
-    adds = [asyncio.create_task(inbox.accept(add("maya", word))) for word in ("a", "b", "c")]
+    group_commit = group_commit_of(store)
+    adds = [asyncio.create_task(group_commit.accept(add("maya", word))) for word in ("a", "b", "c")]
     await store.until("a", "b", "c")
     assert not any(task.done() for task in adds)
     store.threads.set()
@@ -182,5 +187,5 @@ async def test_an_add_without_terms_is_accepted_all_the_same() -> None:
     store = LongTexts()
     store.fails = True
     store.threads.set()
-    accepted = await inbox_of(store).accept(add("maya"))
+    accepted = await group_commit_of(store).accept(add("maya"))
     assert not accepted.cut

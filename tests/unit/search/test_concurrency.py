@@ -10,7 +10,7 @@ import pytest
 from pipeline.domain.errors import Overloaded
 from pipeline.domain.tenants import ProjectId
 from pipeline.search import concurrency as turnstiles
-from pipeline.search.concurrency import Turnstile
+from pipeline.search.concurrency import ConcurrencyLimit
 
 MINE, OTHER = ProjectId(uuid4()), ProjectId(uuid4())
 
@@ -18,8 +18,8 @@ MINE, OTHER = ProjectId(uuid4()), ProjectId(uuid4())
 class Visitors:
     """Searches that hold their slots until the test ends them; `inside` is in order of entry."""
 
-    def __init__(self, turnstile: Turnstile) -> None:
-        self._turnstile = turnstile
+    def __init__(self, concurrency_limit: ConcurrencyLimit) -> None:
+        self._turnstile = concurrency_limit
         self.inside: list[int] = []
         self._leave = [asyncio.Event() for _ in range(4)]
 
@@ -45,7 +45,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_others_wait_and_come_in_by_their_order() -> None:
-    visitors = Visitors(Turnstile(2))
+    visitors = Visitors(ConcurrencyLimit(2))
     async with asyncio.TaskGroup() as group:
         for who in range(4):
             group.create_task(visitors.visit(who))
@@ -59,7 +59,7 @@ async def test_the_others_wait_and_come_in_by_their_order() -> None:
 
 
 async def test_without_a_limit_all_pass() -> None:
-    visitors = Visitors(Turnstile())
+    visitors = Visitors(ConcurrencyLimit())
     async with asyncio.TaskGroup() as group:
         for who in range(4):
             group.create_task(visitors.visit(who))
@@ -72,8 +72,8 @@ async def test_a_blocked_visitor_lets_the_next_one_in_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It does not release the slot a second time at its end."""
-    turnstile = Turnstile(1)
-    visitors = Visitors(turnstile)
+    concurrency_limit = ConcurrencyLimit(1)
+    visitors = Visitors(concurrency_limit)
     async with asyncio.TaskGroup() as group:
         monkeypatch.setattr(turnstiles, "MOMENT_S", 0)
         group.create_task(visitors.visit(0))
@@ -90,20 +90,20 @@ async def test_a_blocked_visitor_lets_the_next_one_in_once(
 
 
 async def test_who_fails_gives_his_place_back() -> None:
-    turnstile = Turnstile(1)
+    concurrency_limit = ConcurrencyLimit(1)
     for _ in range(2):
         with pytest.raises(KeyError):
-            async with turnstile.turn():
+            async with concurrency_limit.turn():
                 raise KeyError
 
 
 async def test_large_searches_run_one_at_a_time_and_small_ones_beside_them() -> None:
-    turnstile = Turnstile()
+    concurrency_limit = ConcurrencyLimit()
     inside: list[str] = []
     leave = asyncio.Event()
 
     async def search(name: str, rows: int, project: ProjectId = MINE) -> None:
-        async with turnstile.one_large(project, rows):
+        async with concurrency_limit.one_large(project, rows):
             inside.append(name)
             await leave.wait()
 
@@ -116,17 +116,17 @@ async def test_large_searches_run_one_at_a_time_and_small_ones_beside_them() -> 
         assert inside == ["first", "small", "other"]
         leave.set()
     assert inside == ["first", "small", "other", "second"]
-    assert not turnstile._large
+    assert not concurrency_limit._large
 
 
 async def test_a_large_search_that_waits_too_long_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turnstiles, "LARGE_WAIT_S", 0.01)
-    turnstile = Turnstile()
-    async with turnstile.one_large(MINE, 1_000):
+    concurrency_limit = ConcurrencyLimit()
+    async with concurrency_limit.one_large(MINE, 1_000):
         with pytest.raises(Overloaded, match="fewer rows"):
-            async with turnstile.one_large(MINE, 1_000):
+            async with concurrency_limit.one_large(MINE, 1_000):
                 pytest.fail("it ran beside the other")
-    async with turnstile.one_large(MINE, 1_000):
+    async with concurrency_limit.one_large(MINE, 1_000):
         pass

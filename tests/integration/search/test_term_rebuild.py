@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, text, update
 
 from pipeline.ledger.tables import memories, messages, term_cuts
-from pipeline.search import recut
+from pipeline.search import term_rebuild
 from pipeline.text.terms import CUT, terms
 from tests.support.engine import Engine
 
@@ -20,8 +20,8 @@ OLD = ["old", "terms"]
 @pytest.fixture
 async def old(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """A ledger whose texts are cut as by an earlier tokenizer."""
-    monkeypatch.setattr(recut, "ROWS", 2)
-    monkeypatch.setattr(recut, "STEPS", 1)
+    monkeypatch.setattr(term_rebuild, "ROWS", 2)
+    monkeypatch.setattr(term_rebuild, "STEPS", 1)
     for line in LINES:
         await engine.add(line)
     await engine.drain()
@@ -49,16 +49,16 @@ async def walks(engine: Engine) -> list[tuple[int, Any]]:
 async def test_every_text_is_cut_again_in_bounded_steps(old: Engine) -> None:
     left = [len(await stored(old))]
     while left[-1]:
-        await old.ledger.recut.walk()
+        await old.ledger.term_rebuild.walk()
         left.append(sum(cut == OLD for cut in (await stored(old)).values()))
     assert {before - after for before, after in pairwise(left)} <= {0, 1, 2}
-    await old.ledger.recut.walk()
+    await old.ledger.term_rebuild.walk()
     assert {line: cut for line, cut in (await stored(old)).items() if cut != terms(line)} == {}
     assert await walks(old) == [(CUT, None)] * 2
 
 
 async def test_a_walk_goes_on_where_it_was_stopped(old: Engine) -> None:
-    await old.ledger.recut.walk()
+    await old.ledger.term_rebuild.walk()
     [(version, position), _] = await walks(old)
     assert version < CUT
     assert position is not None
@@ -67,7 +67,7 @@ async def test_a_walk_goes_on_where_it_was_stopped(old: Engine) -> None:
         first = memories.c.id <= position[0]
         await connection.execute(update(memories).where(first).values(terms=["later"]))
     for _ in range(20):
-        await old.ledger.recut.walk()
+        await old.ledger.term_rebuild.walk()
     assert list((await stored(old)).values()).count(["later"]) == 2
 
 
@@ -75,17 +75,17 @@ async def test_a_row_that_changes_at_the_same_time_keeps_its_terms(
     old: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def cut(texts: list[str]) -> list[list[str]]:
-        async with old.ledger.inbox_engine.begin() as connection:
+        async with old.ledger.adds_engine.begin() as connection:
             await connection.execute(text("UPDATE memories SET terms = '{edited}'"))
         return [["stale"] for _ in texts]
 
-    monkeypatch.setattr(recut, "cut", cut)
-    await old.ledger.recut.walk()
+    monkeypatch.setattr(term_rebuild, "cut", cut)
+    await old.ledger.term_rebuild.walk()
     async with old.ledger.engine.connect() as connection:
         rows = (await connection.scalars(select(memories.c.terms))).all()
     assert {tuple(row) for row in rows} == {("edited",)}
 
 
 async def test_a_new_ledger_has_nothing_to_cut(engine: Engine) -> None:
-    await engine.ledger.recut.walk()
+    await engine.ledger.term_rebuild.walk()
     assert await walks(engine) == [(CUT, None)] * 2

@@ -1,4 +1,4 @@
-"""Recut: stored texts are cut into terms, in small steps, by the sweeper.
+"""Rebuild of the search terms: the sweeper cuts stored texts into terms, in small steps.
 
 Messages without terms: a long text is accepted before it is cut, and its process cuts it right
 afterwards; if that process ends in between, the sweeper does it. All texts, after a change of the
@@ -60,8 +60,8 @@ TEXTS = {
 }
 
 
-class Recut:
-    """Store of the walks."""
+class TermRebuild:
+    """Compute stored search terms again after a change of the tokenizer."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
