@@ -42,6 +42,8 @@ NO_SUCH_SCOPE = "There are no memories of exactly these ids."
 LEASE = timedelta(minutes=1)
 # Time after which the sweeper repeats a hint.
 GRACE = timedelta(seconds=60)
+# Newest runs of a scope that are kept, beside those that a suggestion names.
+KEPT_RUNS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +298,8 @@ class CuratorRuns:
     async def end(
         self, hint: RunHint, state: str, *, code: str | None = None, note: str | None = None
     ) -> None:
-        """End a run, unless another worker has it."""
-        values = {"state": state, "code": code, "note": note}
+        """End a run, unless another worker has it, and delete the scope's oldest ended runs."""
+        values = {"state": state, "code": code, "note": note, "kept": KEPT_RUNS}
         await self._direct.row(statement("end_run"), _claim(hint) | values)
 
     async def park(self, hint: RunHint, *, delay_s: float, waits: bool) -> int | None:

@@ -513,3 +513,19 @@ async def test_runs_over_http(service: Service) -> None:
     cancelled = await service.client.post(f"{url}{other['id']}/cancel/")
     assert cancelled.json()["status"] == "CANCELLED"
     assert (await service.client.get(url)).json()["count"] == 2
+
+
+async def test_old_runs_of_a_scope_are_deleted_unless_a_suggestion_names_them(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.curator.store.KEPT_RUNS", 2)
+    store = [memory for memory in planted() if memory.role is Part.REPEAT]
+    await plant(engine, store)
+    named = await curate(engine, Oracle(store))
+    assert named.suggested
+    later = [await curate(engine, Oracle()) for _ in range(4)]
+    assert {run.suggested for run in later} == {0}
+    kept, count = await engine.ledger.curator.page(engine.project.id, limit=10, offset=0)
+    assert [run.id for run in kept] == [later[3].id, later[2].id, named.id]
+    assert count == 3
+    assert contents(await listed(engine)) == expected(store)
