@@ -209,6 +209,11 @@ class VectorStore(Protocol):
         """Name as in MEMLANE_VECTORS."""
         ...
 
+    @property
+    def reach(self) -> int:
+        """Least `limit` of a search without a filter that finds the ten nearest well enough."""
+        ...
+
     async def ping(self) -> None:
         """Check that the server answers. Errors: StoreUnavailable."""
         ...

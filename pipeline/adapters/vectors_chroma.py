@@ -33,6 +33,8 @@ ROOT = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 # Long enough for a write that waits for Chroma's compaction.
 TIMEOUT_S = 20.0
 PAGE = 1000
+# See VectorStore.reach. Source: tests/bench/growth/scope.py.
+REACH = 400
 CONNECTIONS = 8
 JSON = {"content-type": "application/json"}
 # Chroma evaluates each condition of a filter on its own and intersects the results; the condition
@@ -45,6 +47,7 @@ class ChromaVectors:
     """The VectorStore port on a Chroma server. Ids of collections are cached."""
 
     name = "chroma"
+    reach = REACH
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self._url = url.rstrip("/")

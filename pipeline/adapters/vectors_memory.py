@@ -21,6 +21,7 @@ class InMemoryVectors:
     """The VectorStore port in dictionaries; a search compares all matching records."""
 
     name = "memory"
+    reach = 1
 
     def __init__(self) -> None:
         self._records: dict[str, dict[UUID, VectorRecord]] = {}

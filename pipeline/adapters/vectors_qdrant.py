@@ -24,6 +24,8 @@ Names = list[str]
 Hits = list[list[VectorHit]]
 
 TIMEOUT_S = 20.0
+# See VectorStore.reach. Not measured: the value of Chroma.
+REACH = 400
 # Payload keys with an index. `is_tenant` stores the records of one value next to each other.
 INDEXED: Mapping[str, object] = {
     "user_id": {"type": "keyword", "is_tenant": True},
@@ -39,6 +41,7 @@ class Qdrant:
     """The VectorStore port on a Qdrant server."""
 
     name = "qdrant"
+    reach = REACH
 
     def __init__(
         self,

@@ -36,9 +36,6 @@ from pipeline.vector_index.projections import Projection, VectorSource, as_recor
 
 log = structlog.get_logger()
 
-# Records that a search of the graph compares at least: it finds 98 % of the ten nearest.
-# Source: tests/bench/growth/scope.py.
-REACH = 400
 # Rows in one write of the filler.
 A_PAGE = 200
 # Seconds until the state of a scope without an own collection is read again.
@@ -97,8 +94,9 @@ class LargeScopes:
         self, name: str, vectors: Sequence[Vector], *, limit: int
     ) -> Sequence[Sequence[VectorHit]] | None:
         """Return the nearest records of an own collection; None if the store has lost it."""
+        least = max(limit, self._store.reach)
         try:
-            hit_lists = await self._store.search(name, vectors, limit=max(limit, REACH), where={})
+            hit_lists = await self._store.search(name, vectors, limit=least, where={})
         except CollectionMissing:
             await self._forget([name])
             return None

@@ -8,6 +8,7 @@ from random import Random
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import text
 
 from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
@@ -411,6 +412,30 @@ async def test_beyond_what_is_compared_exactly_the_graph_finds_the_same(
             assert [hit.similarity for hit in walked] == sorted(
                 (hit.similarity for hit in walked), reverse=True
             )
+        await store.delete_col(name)
+
+
+APART = "SELECT pg_relation_size(reltoastrelid) FROM pg_class WHERE oid = to_regclass(:name)"
+
+
+@pytest.mark.parametrize(("dimensions", "apart"), [(1_536, False), (3_072, True)])
+async def test_vectors_are_stored_in_their_rows_if_a_page_has_room(
+    postgres: Postgres, dimensions: int, apart: bool
+) -> None:
+    name = f"memories-{uuid4().hex}"
+    turn = Random(7)
+    vector = as_vector([turn.gauss(0, 1) for _ in range(dimensions)])
+    async with on_postgres(postgres.url) as store:
+        for _ in range(2):
+            await store.create_col(name, dimensions=dimensions, embedder=EMBEDDER)
+        await store.insert(name, [record(A, vector)])
+        engine = connect(postgres.url, pool_size=1)
+        async with engine.connect() as connection:
+            table = {"name": vectors_pgvector._table(name)}
+            assert bool(await connection.scalar(text(APART), table)) is apart
+        await engine.dispose()
+        [[hit]] = await store.search(name, [vector], limit=5, where={"user_id": "maya"})
+        assert hit.similarity == pytest.approx(1.0)
         await store.delete_col(name)
 
 

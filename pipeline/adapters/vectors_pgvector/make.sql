@@ -1,5 +1,7 @@
 -- Table of a collection. Each key that searches filter by has a generated column and an index;
 -- the indexes of optional ids are partial, to save space.
+-- A vector stays in its row if a page has room for it, up to about 1,800 dimensions. By default
+-- PostgreSQL stores values apart if a row has 2 kB, and a comparison reads four parts by an index.
 CREATE TABLE IF NOT EXISTS {table} (
     id uuid PRIMARY KEY,
     embedding vector({dimensions}) NOT NULL,
@@ -10,7 +12,7 @@ CREATE TABLE IF NOT EXISTS {table} (
     agent_id text GENERATED ALWAYS AS (payload ->> 'agent_id') STORED,
     app_id text GENERATED ALWAYS AS (payload ->> 'app_id') STORED,
     run_id text GENERATED ALWAYS AS (payload ->> 'run_id') STORED
-);
+) WITH (toast_tuple_target = 8160);
 CREATE INDEX IF NOT EXISTS {index}_lane ON {table} (lane_id);
 CREATE INDEX IF NOT EXISTS {index}_user ON {table} (project_id, user_id);
 CREATE INDEX IF NOT EXISTS {index}_agent ON {table} (project_id, agent_id) WHERE agent_id IS NOT NULL;
