@@ -59,7 +59,14 @@ def by_lookups(shape: Shape) -> ClauseElement:
         .cte("scope")
     )
     ranked = ranking_by_forms(scope).cte("ranked")
-    first = select(scope, ranked.c.share).join(ranked, ranked.c.id == scope.c.id).cte("first")
+    # A full join is a hash join. The planner expects a few rows of an inner one, and compares each
+    # passage with each ranked one.
+    first = (
+        select(scope, ranked.c.share)
+        .join(ranked, ranked.c.id == scope.c.id, full=True)
+        .where(func.num_nonnulls(ranked.c.id, scope.c.id) == literal_column("2"))
+        .cte("first")
+    )
     its_terms = case((WITH_TERMS, first.c.terms)).label("terms")
     texts = select(func.count()).select_from(scope).scalar_subquery()
     return best_first(placed_facts(first, first.c.share, its_terms), texts)

@@ -24,6 +24,8 @@ MOST_READ, MOST_LOOKUPS = 1_000, 32
 MOST_FORMS = 32
 # Most frequent terms of which pairs are read.
 MOST_PAIRED = 6
+# Most passages with all terms of a lookup: the index finds all before the first one is read.
+MOST_MATCHED = 20_000
 # A lookup reads a little more than the statistics expect, because they may be a minute old.
 MORE, SOME_MORE = 1.5, 50
 
@@ -144,7 +146,8 @@ class WordStatistics:
     def _joint(self, terms: Sequence[str], left: int) -> list[Lookup]:
         """Lookups of passages with several of these frequent terms, rarest first, while they fit.
 
-        If no pair is rare enough, one of the passages with all of them.
+        If no pair is rare enough, one of the passages with all of them, unless these are very many:
+        then the words say too little to be worth a read of the index in proportion to the scope.
         """
         joint: list[Lookup] = []
         pairs = list(combinations(terms[:MOST_PAIRED], 2))
@@ -153,8 +156,9 @@ class WordStatistics:
             if most <= left:
                 joint.append(Lookup(pair, most))
                 left -= most
-        if not joint and terms and left > 0:
-            joint.append(Lookup(tuple(terms[:MOST_PAIRED]), left))
+        every = tuple(terms[:MOST_PAIRED])
+        if not joint and every and left > 0 and self._expected(every) <= MOST_MATCHED:
+            joint.append(Lookup(every, left))
         return joint
 
     def _expected(self, terms: Sequence[str]) -> float:

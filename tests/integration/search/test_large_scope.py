@@ -20,6 +20,7 @@ from pipeline.search.store import Passages
 from pipeline.search.where import Where
 from pipeline.text import terms
 from tests.support.engine import Engine
+from tests.support.explained import explaining
 from tests.support.plans import rows_read_so_far
 
 MAYA = {"user_id": "maya"}
@@ -147,3 +148,17 @@ async def test_rows_read_by_a_search_do_not_grow_with_the_scope(engine: Engine) 
     await single.dispose()
     assert hits.cut
     assert reads[1] < 1.5 * reads[0] + 200
+
+
+async def test_each_passage_of_the_lookups_is_compared_once(engine: Engine) -> None:
+    """A join of the ranked passages with those that were read took one times the other."""
+    await store_texts(engine, [f"tea garden {n}" for n in range(2_500)])
+    single = connect(engine.ledger.engine.url.render_as_string(hide_password=False), pool_size=1)
+    with explaining(single) as recorder:
+        passages = Passages(single)
+        for _ in range(2):
+            hits = await passages.by_words(where(engine), ["tea", "garden"], limit=200)
+        [plan] = [plan for plan in await recorder.taken() if "lookup" in plan.words][-1:]
+    await single.dispose()
+    assert len(hits.shares) == 200
+    assert plan.read < 10_000, plan

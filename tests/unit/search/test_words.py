@@ -35,6 +35,15 @@ def test_terms_that_all_texts_have_are_read_up_to_the_bound() -> None:
     assert chosen.cut
 
 
+def test_terms_that_very_many_texts_have_are_not_looked_up() -> None:
+    """The index would return an entry for each of them."""
+    chosen = statistics(texts=100_000, user=90_000, like=95_000, jazz=40).lookups(
+        ["user", "like", "jazz"]
+    )
+    assert [lookup.terms for lookup in chosen.lookups] == [("jazz",)]
+    assert chosen.cut
+
+
 def test_a_term_that_the_statistics_do_not_know_is_looked_up_and_counted() -> None:
     chosen = statistics(user=20_000).lookups(["fresh"])
     assert [lookup.terms for lookup in chosen.lookups] == [("fresh",)]
