@@ -525,7 +525,7 @@ async def test_old_runs_of_a_scope_are_deleted_unless_a_suggestion_names_them(
     assert named.suggested
     later = [await curate(engine, Oracle()) for _ in range(4)]
     assert {run.suggested for run in later} == {0}
-    kept, count = await engine.ledger.curator.page(engine.project.id, limit=10, offset=0)
-    assert [run.id for run in kept] == [later[3].id, later[2].id, named.id]
+    page, count = await engine.ledger.curator.page(engine.project.id, limit=10, offset=0)
+    assert [run.id for run in page] == [later[3].id, later[2].id, named.id]
     assert count == 3
     assert contents(await listed(engine)) == expected(store)
