@@ -41,11 +41,21 @@ _ADDITIONS = (
 )
 
 
+_CHANGES = (
+    r"\b(?:now|nowadays|from now on|switch(?:ed|es)|chang(?:ed|es)|moved|started|became|turned"
+    r"|instead|is back|goes back)\b",
+    r"\b(?:jetzt|nun|inzwischen|mittlerweile|neuerdings|gewechselt|umgestiegen|umgezogen|gezogen"
+    r"|geworden|wieder|stattdessen|statt)\b",
+    r"\b(?:ahora|actualmente|se pasó|cambió|se mudó|mudado|empezó|de vuelta|en vez de)\b",
+    r"现在|目前|如今|改|换|搬|已经|变成|回家",
+)
+
+
 def _any(parts: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
-_NEGATED, _ENDED, _ADDED = (_any(parts) for parts in (_NEGATIONS, _ENDINGS, _ADDITIONS))
+_NEGATED, _ENDED, _ADDED, _CHANGED = map(_any, (_NEGATIONS, _ENDINGS, _ADDITIONS, _CHANGES))
 
 
 def negates(text: str) -> bool:
@@ -61,6 +71,11 @@ def takes_back(text: str) -> bool:
 def adds(text: str) -> bool:
     """Tell if the statement adds to what is known: also, außerdem, también, 也."""
     return bool(_ADDED.search(text))
+
+
+def changes(text: str) -> bool:
+    """Tell if the statement says that something changed: now, switched, jetzt, ahora, 现在."""
+    return bool(_CHANGED.search(text))
 
 
 _CLAUSES = re.compile(

@@ -6,6 +6,9 @@
     an assistant's repetition of a memory, or of the batch      NOOP
     nothing near: no common slot, name or word, low cosine      ADD (low: see cosine_scale.py)
 
+Without slots, statements with the same stated slot, or of one topic or matter, are near, and so is
+any memory to a fact that says that something changed: it has no word of the memory it replaces.
+
 Nothing is merged or changed by similarity alone. Retrieve saves these decisions with its output;
 later stages read them.
 """
@@ -17,7 +20,7 @@ from dataclasses import replace
 from itertools import combinations
 from uuid import UUID
 
-from pipeline.domain.candidates import nearness
+from pipeline.domain.candidates import About, nearness
 from pipeline.domain.conservation import is_echo, is_quoted, matter, same_statement
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.lanes import Batch
@@ -25,6 +28,9 @@ from pipeline.domain.messages import Role
 from pipeline.domain.stage_outputs import Extracted, Retrieved, read
 from pipeline.domain.vectors import unpack
 from pipeline.text.equality import text_hash
+from pipeline.text.polarity import changes
+from pipeline.text.stated_slots import same_slot, stated_slot
+from pipeline.text.terms import terms
 from pipeline.text.word_scores import prefixes
 
 VERBATIM = "Stored as said (infer=false)."
@@ -119,14 +125,30 @@ def _same(fact: Fact, neighbours: Sequence[Neighbour]) -> UUID | None:
 def _near(fact: Fact, neighbour: Neighbour, far: float) -> bool:
     if neighbour.similarity >= far:
         return True
+    if neighbour.slot is None and fact.slot is None and changes(fact.text):
+        return True
     return _related(fact.text, fact.slot, neighbour.text, neighbour.slot)
 
 
 def _related(text: str, slot: str | None, other_text: str, other_slot: str | None) -> bool:
-    """True for slots of one subject and topic, or a common word besides the subject."""
+    """True for slots of one subject and topic, or a common word besides the subject.
+
+    Without slots also for one stated slot, topic or matter.
+    """
     if slot and other_slot and nearness(slot, other_slot):
         return True
-    return bool(_words(text) & _words(other_text))
+    if _words(text) & _words(other_text):
+        return True
+    return not (slot and other_slot) and _of_one_matter(text, other_text)
+
+
+def _of_one_matter(text: str, other_text: str) -> bool:
+    """True if the words state one slot, or are of one topic or matter."""
+    key, other_key = stated_slot(text), stated_slot(other_text)
+    if key and other_key and same_slot(key, other_key):
+        return True
+    about, other = About.of(terms(text)), About.of(terms(other_text))
+    return bool(about.topics & other.topics or about.matters & other.matters)
 
 
 def _words(text: str) -> set[str]:
