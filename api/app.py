@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from api import errors, pages
 from api.access_log import AccessLog
-from api.adds import routes as adds
+from api.adds.routes import add, add_v1
 from api.audit.recording import Audited
 from api.auth.key_cache import KeyRing
 from api.auth.rate_limit import RateLimit
@@ -172,7 +172,7 @@ def create_app(settings: Settings) -> FastAPI:
 def _add_middleware(app: FastAPI, settings: Settings) -> None:
     """Wrap the routes, from the innermost middleware to the outermost."""
     app.add_middleware(Audited)
-    app.add_middleware(EndWithClient, adds=(adds.add, adds.add_v1))
+    app.add_middleware(EndWithClient, adds=(add, add_v1))
     app.add_middleware(Measured)
     if settings.traces_url:
         app.add_middleware(Traced)

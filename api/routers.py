@@ -11,6 +11,7 @@ from api.events.routes import router as events
 from api.exports.routes import router as exports
 from api.graph.routes import router as graph
 from api.keys.routes import router as keys
+from api.lists.routes import of_owner
 from api.lists.routes import router as lists
 from api.memories.batch import router as batch
 from api.memories.routes import router as memories
@@ -36,6 +37,7 @@ ROUTERS = (
     search,
     versions,
     memories,
+    of_owner,
     batch,
     profiles,
     entities,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from fastapi import Header
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.adds.messages import MessageIn, as_list
@@ -17,6 +18,15 @@ from pipeline.domain.scope import Scope
 from pipeline.tenants.projects import Project
 
 MOST_MESSAGES = 500
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="Identifies this add: a second request with the same key adds nothing.",
+    ),
+]
 
 
 class AddRequest(Request):

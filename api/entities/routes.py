@@ -10,20 +10,18 @@ from fastapi import APIRouter, Query, Request
 from api.auth.tenant import Caller
 from api.dependencies import Api, Given
 from api.entities import views as owner_views
+from api.entities.actions import erase_entity, kind_of
 from api.entities.schemas import RegisterRequest
 from api.entities.views import EntityJson, EntityPageJson, FilterValuesJson, RegisteredJson
-from api.events.routes import UNRECORDED
+from api.events.schemas import UNRECORDED
 from api.http.json_types import StartedJson
 from api.http.large_answers import answer
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
-from api.memories.routes import IN_PROGRESS
 from api.search.views import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ENTITY_IDS
-from pipeline.erasure import service as erasure
-from pipeline.erasure.store import OwnerKey
 from pipeline.tenants.owners import KINDS, Owner
 from pipeline.tenants.projects import Project
 
@@ -93,7 +91,7 @@ async def delete_by_number(
         page = await owners.page(project.id, kind=kind, limit=PAGE_SIZE)
         numbers = {str(owner_views.number(project.id, kind, row.id)): row.id for row in page}
         entity_id = numbers.get(entity_id, entity_id)
-    return await delete(entity_type, entity_id, api, project)
+    return await erase_entity(entity_type, entity_id, api, project)
 
 
 @router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
@@ -103,9 +101,7 @@ async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) 
     An unknown id is not an error: it may just have been erased. The receipt is at
     `/v1/erasures/{event_id}/`.
     """
-    owner = OwnerKey(kind_of(entity_type), entity_id)
-    event_id = await erasure.erase(project.id, owner, erasures=api.stores.ledger.erasures)
-    return {"message": IN_PROGRESS, "event_id": str(event_id)}
+    return await erase_entity(entity_type, entity_id, api, project)
 
 
 def registering(kind: str) -> Callable[..., Awaitable[RegisteredJson]]:
@@ -132,14 +128,6 @@ for _kind in KINDS:
     router.post(f"/v1/{_kind}s/", status_code=201, name=f"register_{_kind}")(registering(_kind))
 
 NO_SUCH_ENTITY = "Entity not found!"
-
-
-def kind_of(entity_type: str) -> str:
-    """The singular of an entity type in a path. Errors: InvalidInput for an unknown type."""
-    kind = entity_type.removesuffix("s")
-    if kind not in KINDS:
-        raise InvalidInput("Invalid entity type")
-    return kind
 
 
 async def _one(kind: str, entity_id: str, api: Api, project: Project) -> Owner:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
 from api.events import views as event_views
-from api.events.schemas import ReplayManyRequest, ReplayRequest, UndoRequest
+from api.events.schemas import UNRECORDED, ReplayManyRequest, ReplayRequest, UndoRequest
 from api.events.views import EventJson, ReplayedJson, UndoneJson
 from api.http.ids import EntityIds, uuid
 from api.http.json_types import PageJson
@@ -31,10 +31,8 @@ from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
 
-# Event types that clients may ask for, but that the ledger does not record.
 # Receipt lines and messages of an event that take as long as rows of a list.
 ROWS_OF_AN_EVENT = 10
-UNRECORDED = ("UPDATE", "DELETE", "SEARCH", "GET", "GET_ALL")
 
 
 @router.get("/v1/event/{event_id}/", responses=example(__package__))

@@ -14,6 +14,9 @@ from pipeline.domain.events import FailureCode
 from pipeline.domain.graph import GraphStatus
 from pipeline.domain.messages import Message
 
+# Event types that clients may ask for, but that the ledger does not record.
+UNRECORDED = ("UPDATE", "DELETE", "SEARCH", "GET", "GET_ALL")
+
 
 class ReplayRequest(OwnRequest):
     """Changes for the retry of an event; all are optional. `stage` repeats only the graph stage of

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
-from fastapi.exceptions import RequestValidationError
-from pydantic import ValidationError
+from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.auth.users import OfUser, UserReading
@@ -17,7 +14,6 @@ from api.http.json_types import PageJson
 from api.http.large_answers import answer
 from api.http.paging import (
     LARGEST_ANSWER_BYTES,
-    LARGEST_PAGE,
     Numbered,
     Paged,
     PageQuery,
@@ -25,9 +21,9 @@ from api.http.paging import (
     fitting,
     page_of,
 )
-from api.http.query_string import deep_metadata, literal
 from api.http.strict_json import StrictJson
 from api.lists.after_event import caught_up
+from api.lists.query import ListQueried
 from api.lists.schemas import ListRequest
 from api.lists.views import ListPageJson
 from api.memories import views as memory_views
@@ -40,6 +36,8 @@ from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
+# After the router of memories, because its parameter also matches the fixed words of other paths.
+of_owner = APIRouter(tags=["memories"], route_class=StrictJson)
 
 # Rows of a page from which it is large: 200 long texts take 0.2 s of the event loop.
 LARGE_PAGE = 100
@@ -87,70 +85,22 @@ async def list_version_2(
     return await _listed(request, page, api, project, user, http, paged=paged)
 
 
-def _from_query(**values: Any) -> ListRequest:
-    """A list request from a query string, with the errors of a body."""
-    try:
-        return ListRequest(**values)
-    except ValidationError as error:
-        faults = [{**fault, "loc": ("query", *fault["loc"])} for fault in error.errors()]
-        raise RequestValidationError(faults) from None
-
-
 @router.get("/v1/memories/")
 async def list_version_1(
     api: Given,
     project: UserReading,
     user: OfUser,
     http: Request,
+    query: ListQueried,
     numbered: Numbered,
-    user_id: str | None = None,
-    agent_id: str | None = None,
-    app_id: str | None = None,
-    run_id: str | None = None,
-    metadata: str | None = None,
-    filters: str | None = None,
-    categories: Annotated[list[str] | None, Query()] = None,
-    keywords: str | None = None,
-    fields: Annotated[list[str] | None, Query()] = None,
-    start_date: str | None = None,
-    end_date: str | None = None,
-    show_expired: bool = False,
-    show_superseded: bool = False,
-    as_of: str | None = None,
-    valid_at: str | None = None,
-    include_superseded: bool = False,
-    include_merged: bool = False,
-    latest_only: bool = False,
-    limit: int | None = None,
 ) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """The memories of a user, agent, app or run, newest first: a bare list, or a page if page and
     page_size are both given. `metadata[key]=value` filters by one key of the metadata.
     """
-    request = _from_query(
-        user_id=user_id,
-        agent_id=agent_id,
-        app_id=app_id,
-        run_id=run_id,
-        metadata=literal("metadata", metadata) if metadata else None,
-        filters=_all_of(literal("filters", filters) if filters else None, http),
-        categories=_words(categories),
-        keywords=keywords,
-        fields=_words(fields),
-        start_date=start_date,
-        end_date=end_date,
-        show_expired=show_expired,
-        show_superseded=show_superseded,
-        as_of=as_of,
-        valid_at=valid_at,
-        include_superseded=include_superseded,
-        include_merged=include_merged,
-        latest_only=latest_only,
-    )
-    if limit is not None and not 1 <= limit <= LARGEST_PAGE:
-        raise InvalidInput(f"limit must be <= {LARGEST_PAGE}")
+    request = query.request(http)
     paged = bool(numbered.page and numbered.page_size) or numbered.offset is not None
     page = page_of(
-        numbered.page, numbered.page_size or limit, offset=numbered.offset, may_end=paged
+        numbered.page, numbered.page_size or query.limit, offset=numbered.offset, may_end=paged
     )
     return await _listed(request, page, api, project, user, http, paged=paged)
 
@@ -186,6 +136,7 @@ def _bare(rows: list[MemoryRowJson]) -> list[MemoryRowJson]:
     return rows
 
 
+@of_owner.get("/v1/memories/{entity_type}/{entity_id:path}/")
 async def list_of(
     entity_type: str, entity_id: str, api: Given, project: Caller, http: Request, page: Paged
 ) -> PageJson[MemoryOfOwnerJson]:
@@ -245,15 +196,3 @@ def _page(request: ListRequest, numbered: PageQuery) -> PageRange:
         offset=numbered.offset,
         may_end=True,
     )
-
-
-def _all_of(filters: Any, http: Request) -> Any:
-    """The `filters` of a query string, and its `metadata[key]=value` pairs."""
-    parts = [filters] if filters else []
-    parts += deep_metadata(http.query_params)
-    return {"AND": parts} if len(parts) > 1 else parts[0] if parts else None
-
-
-def _words(given: list[str] | None) -> list[str] | None:
-    """Words of a parameter that is repeated or has commas."""
-    return [word.strip() for text in given for word in text.split(",")] if given else None

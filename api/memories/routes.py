@@ -14,7 +14,6 @@ from api.auth.users import (
     UserCorrecting,
     UserDeleting,
     UserReading,
-    require_own,
 )
 from api.dependencies import Given
 from api.http.ids import uuid
@@ -23,22 +22,25 @@ from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
 from api.http.strict_json import StrictJson, read
-from api.lists.routes import list_of
 from api.memories import views as memory_views
-from api.memories.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
-from api.memories.views import DeletedJson, FeedbackJson, HistoryJson, MemoryJson, WouldDeleteJson
+from api.memories.actions import delete_memory, edit_memory
+from api.memories.schemas import ALL_IDS, FeedbackRequest, UpdateRequest
+from api.memories.views import (
+    IN_PROGRESS,
+    DeletedJson,
+    FeedbackJson,
+    HistoryJson,
+    MemoryJson,
+    WouldDeleteJson,
+)
 from api.versions.snapshots import SnapshotQuery
-from pipeline.domain.errors import Forbidden, InvalidInput, NotFound
+from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
-from pipeline.domain.filters import ANY, ENTITY_IDS, parse, require_scope
+from pipeline.domain.filters import parse, require_scope
 from pipeline.memories import service as memories
 from pipeline.memories.delete_by_filter import DeleteRequest
-from pipeline.memories.editing import MemoryEdit
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
-
-ALL_IDS = [{name: ANY} for name in ENTITY_IDS]
-IN_PROGRESS = "Delete in progress. This may take some time."
 
 
 @router.get("/v1/memories/events/")
@@ -85,22 +87,7 @@ async def update(
     No model changes a memory whose text was edited, or that is `pinned`: such a change becomes a
     suggestion. A user's token changes only the text.
     """
-    values = request.values()
-    if not values:
-        raise InvalidInput(NOTHING_TO_CHANGE)
-    if user is not None and set(values) != {"text"}:
-        raise Forbidden("A user's token changes only the text of a memory; send text alone.")
-    await require_own(api, project, uuid("memory_id", memory_id), user)
-    stores = api.stores
-    [changed] = await memories.edit(
-        project.id,
-        [MemoryEdit(uuid("memory_id", memory_id), values)],
-        ledger=stores.ledger,
-        embedder=stores.embedder,
-        index=stores.index,
-        key_id=grant.key_id,
-    )
-    return memory_views.memory(changed)
+    return await edit_memory(memory_id, request, api, project, grant, user)
 
 
 @router.delete("/v1/memories/{memory_id}/")
@@ -115,15 +102,7 @@ async def delete(
     """Delete one memory; its history stays. Events that were accepted before do not learn its text
     again. A memory keeps its id when it is updated, so `delete_linked` has no effect.
     """
-    stores = api.stores
-    await require_own(api, project, uuid("memory_id", memory_id), user)
-    await memories.retire(
-        project.id,
-        [uuid("memory_id", memory_id)],
-        ledger=stores.ledger,
-        index=stores.index,
-        key_id=grant.key_id,
-    )
+    await delete_memory(memory_id, api, project, grant, user)
     body: DeletedJson = {"message": "Memory deleted successfully!"}
     if delete_linked:
         body["cascade_count"] = 0
@@ -210,7 +189,3 @@ async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> Fee
         "feedback": request.feedback,
         "feedback_reason": request.feedback_reason,
     }
-
-
-# Last, because the parameter also matches the fixed words of other paths.
-router.get("/v1/memories/{entity_type}/{entity_id:path}/")(list_of)

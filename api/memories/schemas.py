@@ -10,8 +10,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_
 
 from api.http.body import ExpirationDate, Moment, Request
 from api.http.limits import MemoryText, Metadata, ReasonText
+from pipeline.domain.filters import ANY, ENTITY_IDS
 
 MOST_AT_ONCE = 1_000
+# The filters that together name all memories of a project.
+ALL_IDS = [{name: ANY} for name in ENTITY_IDS]
 NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_date, pinned."
 
 

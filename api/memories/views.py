@@ -31,6 +31,7 @@ from pipeline.versions.changes import (
     MemoryChange,
 )
 
+IN_PROGRESS = "Delete in progress. This may take some time."
 # Days of the week as the Mem0 Platform names them.
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 

@@ -13,21 +13,22 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query
 from starlette.exceptions import HTTPException
 
-from api.adds import routes as adds
 from api.adds import views as add_views
+from api.adds.actions import add_turn
+from api.adds.schemas import IdempotencyKey
 from api.adds.views import StoredJson
 from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
-from api.entities import routes as entities
+from api.entities.actions import erase_entity
 from api.http.ids import uuid
 from api.http.json_types import DoneJson, ResultsJson, StartedJson
 from api.http.strict_json import StrictJson
-from api.memories import routes as memories
-from api.memories.schemas import UpdateRequest
+from api.memories.actions import delete_memory, edit_memory
+from api.memories.schemas import ALL_IDS, UpdateRequest
 from api.oss import views
 from api.oss.schemas import OssAdd, OssSearch
 from api.oss.views import OssAddedJson, OssEntityJson, OssHistoryJson, OssHitJson, OssMemoryJson
-from api.search.routes import ranked
+from api.search.actions import ranked
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import parse
@@ -51,21 +52,21 @@ UNCONFIRMED = (
 )
 # The open-source server knows no apps.
 KINDS = ("user", "agent", "run")
-WHOLE_PROJECT: Mapping[str, Any] = {"OR": memories.ALL_IDS}
+WHOLE_PROJECT: Mapping[str, Any] = {"OR": ALL_IDS}
 
 OwnerId = Annotated[str | None, Query(max_length=512)]
 
 
 @router.post("/memories/")
 async def add(
-    request: OssAdd, api: Given, project: Adding, idempotency_key: adds.IdempotencyKey = None
+    request: OssAdd, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
 ) -> OssAddedJson:
     """Add messages and wait for the results.
 
     If the event needs longer than 25 s, `results` is empty, `status` is PENDING, and `event_id`
     names the event, which ends without the client. 502 if the event FAILED.
     """
-    answer = await adds.add(request, api, project, idempotency_key)
+    answer = await add_turn(request, api, project, idempotency_key)
     if answer["status"] == Status.PENDING and request.infer:
         answer = await _end(UUID(answer["event_id"]), api, project)
     if answer["status"] == Status.FAILED:
@@ -126,14 +127,14 @@ async def update(
     memory_id: str, request: UpdateRequest, api: Given, project: Caller, grant: Granted
 ) -> DoneJson:
     """Change text, metadata or expiration date."""
-    await memories.update(memory_id, request, api, project, grant)
+    await edit_memory(memory_id, request, api, project, grant)
     return {"message": "Memory updated successfully!"}
 
 
 @router.delete("/memories/{memory_id}/")
 async def delete(memory_id: str, api: Given, project: Caller, grant: Granted) -> DoneJson:
     """Delete one memory; its history stays."""
-    await memories.delete(memory_id, api, project, grant)
+    await delete_memory(memory_id, api, project, grant)
     return {"message": "Memory deleted successfully"}
 
 
@@ -172,7 +173,7 @@ async def delete_entity(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> StartedJson:
     """Erase everything with this id, as `DELETE /v2/entities/` does. This cannot be undone."""
-    answer = await entities.delete(entity_type, entity_id, api, project)
+    answer = await erase_entity(entity_type, entity_id, api, project)
     await _end(UUID(answer["event_id"]), api, project)
     return {"message": "Entity deleted", "event_id": answer["event_id"]}
 

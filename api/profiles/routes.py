@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.adds.routes import IdempotencyKey
+from api.adds.schemas import IdempotencyKey
 from api.auth.tenant import Admin, Caller
 from api.dependencies import Given
 from api.http.ids import uuid

@@ -126,6 +126,22 @@ def test_the_server_does_not_import_the_client() -> None:
     assert users == []
 
 
+def test_no_route_imports_another_route() -> None:
+    """Two routes share code by an action. The console is a client: its pages call the handlers."""
+    importers = {
+        name
+        for path in sources("api")
+        if not (name := name_of(path)).startswith("api/console/pages/")
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom)
+        if any(
+            re.fullmatch(r"api\.\w+\.routes(\.\w+)?", f"{node.module}.{alias.name}")
+            for alias in node.names
+        )
+    }
+    assert importers == {"api/app.py", "api/routers.py"}
+
+
 def test_every_sql_file_is_used() -> None:
     code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
     # SQL files of tests and of migrations are read by the module beside them.

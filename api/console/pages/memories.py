@@ -18,7 +18,7 @@ from api.http.ids import EntityIds, uuid
 from api.lists.schemas import ListRequest
 from api.memories import routes
 from api.memories import views as memory_views
-from api.memories.schemas import FeedbackRequest, UpdateRequest
+from api.memories.schemas import ALL_IDS, FeedbackRequest, UpdateRequest
 from api.versions import routes as version_routes
 from api.versions.schemas import RestoreRequest
 from api.versions.snapshots import SnapshotQuery
@@ -132,7 +132,7 @@ async def _page(
 ) -> Sequence[Memory]:
     """A page of memories that match the query string. Without ids: those of all owners."""
     query = request.query_params
-    parts: list[dict[str, Any]] = [ids] if ids else [{"OR": routes.ALL_IDS}]
+    parts: list[dict[str, Any]] = [ids] if ids else [{"OR": ALL_IDS}]
     if cursor.before is not None:
         parts.append({"created_at": {"lte": cursor.before.isoformat()}})
     wanted = checked(

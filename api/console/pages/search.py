@@ -12,7 +12,7 @@ from api.console.rendering import show
 from api.console.session import Viewing
 from api.dependencies import Api, Given
 from api.http.ids import EntityIds, uuid
-from api.search import routes
+from api.search.actions import answer_search, whole
 from api.search.schemas import SearchRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.tenants.projects import Project
@@ -63,7 +63,7 @@ async def _ask(
         include=["facts", "turns"] if turns else None,
         top_k=top_k or None,
     )
-    answer = await routes.search_memories(wanted, api, project)
+    answer = await answer_search(wanted, api, project, None, whole)
     verdicts = answer.get("explanation", [])
     missing = [uuid("id", row["id"]) for row in verdicts]
     rows = await api.stores.ledger.memories.active(project.id, missing)

@@ -1,0 +1,56 @@
+"""Changes of one memory, for both dialects: edit and delete, with an API key or a user's token."""
+
+from __future__ import annotations
+
+from api.auth.users import require_own
+from api.dependencies import Api
+from api.http.ids import uuid
+from api.memories import views as memory_views
+from api.memories.schemas import NOTHING_TO_CHANGE, UpdateRequest
+from api.memories.views import MemoryJson
+from pipeline.domain.errors import Forbidden, InvalidInput
+from pipeline.memories import service as memories
+from pipeline.memories.editing import MemoryEdit
+from pipeline.tenants.api_keys import Grant
+from pipeline.tenants.projects import Project
+
+
+async def edit_memory(
+    memory_id: str,
+    request: UpdateRequest,
+    api: Api,
+    project: Project,
+    grant: Grant,
+    user: str | None = None,
+) -> MemoryJson:
+    """Change a memory. `user`: of a token, which changes only the text of the user's own memories.
+
+    Errors: InvalidInput, Forbidden; NotFound for an unknown memory, or one of another user.
+    """
+    values = request.values()
+    if not values:
+        raise InvalidInput(NOTHING_TO_CHANGE)
+    if user is not None and set(values) != {"text"}:
+        raise Forbidden("A user's token changes only the text of a memory; send text alone.")
+    identity, stores = uuid("memory_id", memory_id), api.stores
+    await require_own(api, project, identity, user)
+    [changed] = await memories.edit(
+        project.id,
+        [MemoryEdit(identity, values)],
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+        key_id=grant.key_id,
+    )
+    return memory_views.memory(changed)
+
+
+async def delete_memory(
+    memory_id: str, api: Api, project: Project, grant: Grant, user: str | None = None
+) -> None:
+    """Delete a memory; its history stays. `user`: of a token, which deletes only the user's own."""
+    identity, stores = uuid("memory_id", memory_id), api.stores
+    await require_own(api, project, identity, user)
+    await memories.retire(
+        project.id, [identity], ledger=stores.ledger, index=stores.index, key_id=grant.key_id
+    )

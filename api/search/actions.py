@@ -1,0 +1,124 @@
+"""A search as every dialect and the console run it, and its response."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from api.auth.users import require_key
+from api.dependencies import Api
+from api.http.large_answers import answer
+from api.lists.after_event import caught_up
+from api.search import views as search_views
+from api.search.read_sample import may_be_sampled
+from api.search.schemas import SearchRequest
+from api.search.views import HitJson, SearchAnswerJson
+from pipeline import telemetry, tracing
+from pipeline.domain.memories import Memory
+from pipeline.memories.reads import SampledRead
+from pipeline.search import service as search
+from pipeline.search.calibration import scale
+from pipeline.tenants.projects import Project
+
+T = TypeVar("T")
+
+
+def whole(response: SearchAnswerJson) -> SearchAnswerJson:
+    """The whole response."""
+    return response
+
+
+def results(response: SearchAnswerJson) -> list[HitJson]:
+    """The results of a response alone."""
+    return response["results"]
+
+
+async def answer_search(
+    request: SearchRequest,
+    api: Api,
+    project: Project,
+    user: str | None,
+    shape: Callable[[SearchAnswerJson], T],
+) -> T:
+    """The response to a search, after the event of `after_event`."""
+    token = await caught_up(request, api, project, user)
+    most = request.top_k * (1 + 2 * request.context_turns)
+    async with api.concurrency_limit.one_large(project.id, most):
+        ranking = await ranked(request, api, project, user)
+        rows, characters = search_views.size(ranking)
+
+        def build() -> T:
+            response = search_views.search(
+                ranking, max_tokens=request.max_tokens, fields=request.fields
+            )
+            return shape({**response, **token})
+
+        return await answer(build, rows=rows, characters=characters)
+
+
+def _traced(project: Project) -> tracing.Attributes:
+    """Attributes of the span of a search."""
+    return {"gen_ai.operation.name": "search_memory", "gen_ai.memory.store.id": str(project.id)}
+
+
+async def ranked(
+    request: SearchRequest, api: Api, project: Project, user: str | None = None
+) -> search.SearchResult:
+    """Run a search, and count it. `user`: of a token, to whom it is confined."""
+    if request.explain:
+        require_key(user, "explain")
+    question, *earlier = request.turns()
+    query = search.Query(
+        text=question,
+        earlier=earlier,
+        filter=request.tree(user),
+        top_k=request.top_k,
+        threshold=request.threshold,
+        show_expired=request.show_expired,
+        show_superseded=request.show_superseded,
+        snapshot=request.snapshot(),
+        facts=request.wants("facts"),
+        turns=request.wants("turns"),
+        now=request.reference_date,
+        around=request.context_turns,
+        explain=request.named(),
+        keyword_search=request.keyword_search,
+        filter_memories=request.filter_memories,
+        rerank=request.rerank,
+        default_cut=project.default_cut and request.leaves_the_number_open,
+        weights=api.settings.search,
+        decay=project.decay,
+        graph=request.enable_graph is not False,
+        scale=scale(api.stores.embedder.name, api.settings.semantic_scale),
+    )
+    stores = api.stores
+    begun = time.perf_counter()
+    with tracing.span("search_memory", _traced(project)) as span:
+        span.text("gen_ai.memory.query.text", question)
+        ranking = await search.search(
+            project.id,
+            query,
+            ledger=stores.ledger,
+            embedder=stores.embedder,
+            index=stores.index,
+            turns=stores.turns,
+            reranker=api.reranker,
+            concurrency_limit=api.concurrency_limit,
+            embedder_timeout_s=api.settings.search_embedder_timeout_s,
+        )
+        span.set({"memlane.results": len(ranking.hits)})
+    api.figures.searched(project.id)
+    if project.decay:
+        facts = (hit.passage.id for hit in ranking.hits if isinstance(hit.passage, Memory))
+        api.accesses.count(facts)
+    if not request.explain and may_be_sampled(query.filter):
+        api.reads.searched(
+            [
+                SampledRead(hit.passage.id, question, place, hit.score.total)
+                for place, hit in enumerate(ranking.hits, 1)
+                if isinstance(hit.passage, Memory)
+            ]
+        )
+    telemetry.search_seconds.observe(time.perf_counter() - begun)
+    return ranking
