@@ -7,6 +7,7 @@ import base64
 import re
 from typing import Any
 
+import pytest
 import redis
 from pydantic import SecretStr
 
@@ -23,6 +24,7 @@ from workers.queues import QUEUES
 USER, WORDS = "zoe-erased", ("zoe-erased", "Valparaiso", "Narwhal")
 
 
+@pytest.mark.timeout(400)  # the start of the stack counts, with external servers too
 async def test_an_erasure_holds_though_workers_and_sweeper_are_killed_in_it(
     stack: Stack, client: Client
 ) -> None:
