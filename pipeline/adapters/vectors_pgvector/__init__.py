@@ -45,7 +45,7 @@ AT_ONCE = 50
 MOST_WALKED = 100_000
 # Range of hnsw.ef_search: pgvector's default and its maximum.
 NARROWEST, BROADEST = 40, 1_000
-# See VectorStore.reach: 300 find 99 % of the ten nearest of 20,000, 200 find 98 %.
+# See VectorStore.reach: 300 find 98 % or more of the ten nearest of 20,000.
 # Source: tests/bench/growth/scope.py.
 REACH = 300
 # Maximum dimensions of the HNSW index; longer vectors are always compared one by one.
