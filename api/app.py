@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI
@@ -86,63 +87,64 @@ class MemlaneApp(FastAPI):
         return describe(self, self._settings.public_url or "/")
 
 
+@asynccontextmanager
+async def _running(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
+    """Lifespan of the app: open the stores and services of the process, and close them."""
+    stores = bootstrap.stores(settings)
+    watch = EventWatch(stores.ledger.events)
+    notifications = bootstrap.build_end_notifications(settings, watch)
+    listening = asyncio.create_task(notifications.run())
+    backpressure = Backpressure(LoadView(stores.ledger.engine), limits(settings))
+    backpressure.open()
+    dispatcher = FairDispatcher(background_dispatcher(settings), backpressure)
+    keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
+    reranker = bootstrap.build_reranker(settings.reranker, stores.ledger.circuits)
+    concurrency_limit = ConcurrencyLimit(settings.searches_at_once)
+    figures = Figures(stores.ledger.balance, stores.ledger.graph_outbox, stores.ledger.queue)
+    accesses = AccessLog(stores.ledger.accesses)
+    reads = ReadSample(stores.ledger.reads, on=settings.search_sample_days > 0)
+    app.state.api = Api(
+        settings,
+        stores,
+        dispatcher,
+        keys,
+        watch,
+        backpressure,
+        figures,
+        accesses,
+        reads,
+        reranker,
+        concurrency_limit,
+    )
+    bootstrap.spare_the_collector()
+    watched = LoopWatch(asyncio.get_running_loop(), slow_s=settings.loop_slow_s)
+    watchdog = Watchdog(watched, lambda: None, most=1, stuck_s=settings.stuck_s)
+    watched.start()
+    watchdog.start()
+    models = (settings.embedder, settings.reranker)
+    warming = asyncio.create_task(bootstrap.warm(*models))
+    yield
+    warming.cancel()
+    for part in (app.state.mcp, backpressure, figures, accesses, reads):
+        await part.close()
+    listening.cancel()
+    await notifications.close()
+    await watch.close()
+    dispatcher.close()
+    await stores.close()
+    watchdog.close()
+    watched.close()
+
+
 def create_app(settings: Settings) -> FastAPI:
     """Build the app of one API process; its lifespan opens and closes all connections."""
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        stores = bootstrap.stores(settings)
-        watch = EventWatch(stores.ledger.events)
-        notifications = bootstrap.build_end_notifications(settings, watch)
-        listening = asyncio.create_task(notifications.run())
-        backpressure = Backpressure(LoadView(stores.ledger.engine), limits(settings))
-        backpressure.open()
-        dispatcher = FairDispatcher(background_dispatcher(settings), backpressure)
-        keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
-        reranker = bootstrap.build_reranker(settings.reranker, stores.ledger.circuits)
-        concurrency_limit = ConcurrencyLimit(settings.searches_at_once)
-        figures = Figures(stores.ledger.balance, stores.ledger.graph_outbox, stores.ledger.queue)
-        accesses = AccessLog(stores.ledger.accesses)
-        reads = ReadSample(stores.ledger.reads, on=settings.search_sample_days > 0)
-        app.state.api = Api(
-            settings,
-            stores,
-            dispatcher,
-            keys,
-            watch,
-            backpressure,
-            figures,
-            accesses,
-            reads,
-            reranker,
-            concurrency_limit,
-        )
-        bootstrap.spare_the_collector()
-        watched = LoopWatch(asyncio.get_running_loop(), slow_s=settings.loop_slow_s)
-        watchdog = Watchdog(watched, lambda: None, most=1, stuck_s=settings.stuck_s)
-        watched.start()
-        watchdog.start()
-        models = (settings.embedder, settings.reranker)
-        warming = asyncio.create_task(bootstrap.warm(*models))
-        yield
-        warming.cancel()
-        for part in (app.state.mcp, backpressure, figures, accesses, reads):
-            await part.close()
-        listening.cancel()
-        await notifications.close()
-        await watch.close()
-        dispatcher.close()
-        await stores.close()
-        watchdog.close()
-        watched.close()
-
     described = settings.docs == "on"
     app = MemlaneApp(
         settings,
         title="Memlane",
         version=__version__,
         description=ABOUT,
-        lifespan=lifespan,
+        lifespan=partial(_running, settings=settings),
         docs_url=None,
         redoc_url=None,
         openapi_url=None,  # see api.pages

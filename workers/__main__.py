@@ -26,12 +26,16 @@ from workers.tasks import register
 log = structlog.get_logger()
 
 
-def main() -> None:
-    """Run one worker process until it is stopped by a signal."""
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers", description=__doc__)
     parser.add_argument("name")
     parser.add_argument("--ready-file", type=Path)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run one worker process until it is stopped by a signal."""
+    arguments = _arguments()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process=arguments.name)
     bootstrap.trace(configured, process=arguments.name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pipeline.events.store import EventView, StageRun
+from pipeline.events.event_view import EventView, StageRun
 
 # Shorter gaps are the time between two clocks' readings.
 SHORTEST_GAP_MS = 1.0

@@ -26,7 +26,7 @@ from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
 from pipeline.domain.graph import GraphStatus
 from pipeline.events import service as use_cases
-from pipeline.events.store import EventView
+from pipeline.events.event_view import EventView
 from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["events"], route_class=StrictJson)

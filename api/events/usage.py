@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from api.http.json_types import Id
 from pipeline.accounting.balance import Totals
 from pipeline.accounting.costs import Paid, Spending, total
-from pipeline.events.store import EventView
+from pipeline.events.event_view import EventView
 
 # Maximum number of days in the cost by day.
 DAYS_SHOWN = 31

@@ -14,13 +14,8 @@ from api.http.json_types import EventStatus, Id, ScopeIdsJson, scope_ids, words
 from pipeline.domain.events import Priority, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.graph import GraphOutcome, GraphStatus
-from pipeline.events.store import (
-    EventView,
-    GraphReceiptLine,
-    Progress,
-    ReceiptLine,
-    StageRun,
-)
+from pipeline.events.event_view import EventView, GraphReceiptLine, ReceiptLine, StageRun
+from pipeline.events.store import Progress
 from pipeline.events.undo import Undone
 
 

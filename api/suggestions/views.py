@@ -16,7 +16,7 @@ from pipeline.domain.suggestions import (
     SuggestionState,
     shown_changes,
 )
-from pipeline.events.store import ReceiptLine
+from pipeline.events.event_view import ReceiptLine
 from pipeline.suggestions.decisions import AcceptedSuggestion
 from pipeline.suggestions.service import Decided
 from pipeline.suggestions.store import StoredSuggestion, Target

@@ -25,16 +25,20 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.accounting.costs import Paid, nano_usd
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import FINAL, EventType, StageName, Status
-from pipeline.domain.facts import Outcome
 from pipeline.domain.filters import EventFilter
-from pipeline.domain.graph import GraphOutcome
 from pipeline.domain.incognito import NOT_STORED, VERSION, incognito_time
-from pipeline.domain.lanes import GATHERING
-from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.events.event_view import (
+    EventView,
+    ReceiptLine,
+    dry_run_view,
+    graph_lines,
+    incognito_view,
+    receipt_line,
+    view_of,
+)
 from pipeline.events.owners import countable, matching_events
 from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
@@ -60,106 +64,6 @@ RUN = (
     *("batch_id", "stage", "ms", "model", "calls"),
     *("prompt_tokens", "completion_tokens", "cost_usd", "finished_at", "prompt"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptLine:
-    """The outcome of one fact of an event.
-
-    `suggestion_id`: the change that was withheld. `conflict_id`: the conflict it is part of.
-    """
-
-    outcome: Outcome
-    memory_id: UUID | None
-    text: str
-    previous_text: str | None
-    reason: str
-    message_ordinal: int
-    suggestion_id: UUID | None = None
-    conflict_id: UUID | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GraphReceiptLine:
-    """The effect of one fact of an event on a relation of the graph."""
-
-    outcome: GraphOutcome
-    relation_id: UUID | None
-    memory_id: UUID | None
-    source: str
-    relation: str
-    destination: str
-    reason: str
-    message_ordinal: int
-
-
-@dataclass(frozen=True, slots=True)
-class StageRun:
-    """Cost of one run of a stage; the events of a batch share it.
-
-    `prompt`: name and version of the prompt; empty without a model call. `code`: the reason of a
-    failed run.
-    """
-
-    stage: str
-    ms: float
-    model: str
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float | None
-    finished_at: datetime
-    prompt: str = ""
-    code: str | None = None
-
-    @property
-    def paid(self) -> Paid:
-        """Cost of the run."""
-        cost = nano_usd(self.cost_usd)
-        return Paid(self.calls, self.prompt_tokens, self.completion_tokens, cost)
-
-
-@dataclass(frozen=True, slots=True)
-class EventView:
-    """An event with everything that clients see. `stage` is set while it runs, and the wait while
-    it runs or gathers.
-    """
-
-    id: UUID
-    scope: Scope
-    event_type: str
-    status: Status
-    options: dict[str, Any]
-    failure_code: str | None
-    failure_detail: str | None
-    graph_status: str | None
-    note: str | None
-    mode: str | None
-    mode_reason: str | None
-    created_at: datetime
-    started_at: datetime | None
-    completed_at: datetime | None
-    replays: int
-    replayed_at: datetime | None
-    undone_at: datetime | None
-    batch_id: UUID | None
-    batch_events: int
-    # The event's own share of the costs.
-    paid: Paid
-    stage: str | None
-    attempts: int
-    wait_code: str | None
-    wait_until: datetime | None
-    wait_cause: str | None
-    messages: Sequence[dict[str, Any]]
-    # Parts of the messages that were not kept, each with the number of its message.
-    omitted: Sequence[dict[str, Any]]
-    receipt: Sequence[ReceiptLine]
-    stages: Sequence[StageRun]
-    # The effects on the graph. None: a page leaves them out.
-    graph: Sequence[GraphReceiptLine] | None = None
-    # On a page: texts were shortened, or messages, receipt lines or options left out.
-    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +125,7 @@ class Events:
         )
         if views:
             return views[0]
-        return _incognito_view(project_id, event_id, _incognito_time(project_id, event_id))
+        return incognito_view(project_id, event_id, _incognito_time(project_id, event_id))
 
     async def end(self, project_id: ProjectId, event_id: UUID) -> EventEnd:
         """The outcome of an event in one short statement, without its messages, stages and cost.
@@ -238,7 +142,7 @@ class Events:
             row.failure_code,
             row.failure_detail,
             row.note,
-            [_receipt_line(line) for line in row.receipt or ()],
+            [receipt_line(line) for line in row.receipt or ()],
             row.omitted or (),
         )
 
@@ -308,43 +212,7 @@ class Events:
 
         `whole`: all of them; otherwise excerpts, for a page.
         """
-        siblings = events.alias("siblings")
-        batch_events = (
-            select(func.count())
-            .where(siblings.c.batch_id == events.c.batch_id)
-            .scalar_subquery()
-            .label("batch_events")
-        )
-        options_bytes = func.octet_length(cast(events.c.options, Text))
-        light = options_bytes <= SHOWN_OPTIONS_BYTES
-        query: Select[Any] = (
-            select(
-                *(column for column in events.c if column.key != "options"),
-                (events.c.options if whole else case((light, events.c.options))).label("options"),
-                batch_events,
-                lanes.c.user_id,
-                lanes.c.agent_id,
-                lanes.c.app_id,
-                lanes.c.run_id,
-                lanes.c.batch_id.label("lane_batch_id"),
-                lanes.c.state.label("lane_state"),
-                lanes.c.stage,
-                lanes.c.attempts,
-                lanes.c.wait_code,
-                lanes.c.wait_cause,
-                lanes.c.due_at,
-                event_costs.c.calls.label("paid_calls"),
-                event_costs.c.prompt_tokens.label("paid_prompt_tokens"),
-                event_costs.c.completion_tokens.label("paid_completion_tokens"),
-                event_costs.c.cost_nano_usd,
-            )
-            .join(lanes)
-            .outerjoin(event_costs, event_costs.c.event_id == events.c.id)
-            .where(where)
-            .order_by(events.c.created_at.desc(), events.c.id)
-            .limit(limit)
-            .offset(offset)
-        )
+        query = _select_events(where, whole=whole).limit(limit).offset(offset)
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query)).all()
             if not rows:
@@ -359,10 +227,11 @@ class Events:
         lines_of, messages_of = _grouped(lines, "event_id"), _grouped(message_rows, "event_id")
         runs_of = _grouped(runs, "batch_id")
         views = [
-            _view(row, lines_of[row.id], runs_of[row.batch_id], messages_of[row.id]) for row in rows
+            view_of(row, lines_of[row.id], runs_of[row.batch_id], messages_of[row.id])
+            for row in rows
         ]
         views = [
-            _dry_run(view, dry_lines.get(view.batch_id) or ())
+            dry_run_view(view, dry_lines.get(view.batch_id) or ())
             if view.event_type == EventType.DRY_RUN
             else view
             for view in views
@@ -370,7 +239,7 @@ class Events:
         if graph is None:
             return views
         graph_of = _grouped(graph, "event_id")
-        return [replace(view, graph=_graph_lines(graph_of[view.id])) for view in views]
+        return [replace(view, graph=graph_lines(graph_of[view.id])) for view in views]
 
 
 def _incognito_time(project_id: ProjectId, event_id: UUID) -> datetime:
@@ -381,80 +250,50 @@ def _incognito_time(project_id: ProjectId, event_id: UUID) -> datetime:
     return at
 
 
-def _incognito_view(project_id: ProjectId, event_id: UUID, at: datetime) -> EventView:
-    """The view of an incognito event: it has no content."""
-    return EventView(
-        id=event_id,
-        scope=Scope(project_id),
-        event_type=EventType.INCOGNITO,
-        status=Status.SUCCEEDED,
-        options={"incognito": True},
-        failure_code=None,
-        failure_detail=None,
-        graph_status=None,
-        note=NOT_STORED,
-        mode=None,
-        mode_reason=None,
-        created_at=at,
-        started_at=at,
-        completed_at=at,
-        replays=0,
-        replayed_at=None,
-        undone_at=None,
-        batch_id=None,
-        batch_events=0,
-        paid=Paid(0, 0, 0, None),
-        stage=None,
-        attempts=0,
-        wait_code=None,
-        wait_until=None,
-        wait_cause=None,
-        messages=(),
-        omitted=(),
-        receipt=(),
-        stages=(),
-        graph=(),
-    )
-
-
-def _dry_run(view: EventView, lines: Sequence[Mapping[str, Any]]) -> EventView:
-    """The view of a dry run: its messages are among its options, its receipt in an output."""
-    messages = (view.options.get("dry_run") or {}).get("messages", ())
-    return replace(
-        view,
-        receipt=[_receipt_line(line) for line in lines],
-        messages=[
-            {name: m[name] for name in ("role", "content", "name") if m[name]} for m in messages
-        ],
-        omitted=[
-            {"message": ordinal, "part": o["part"], "type": o["kind"], "reason": o["reason"]}
-            for ordinal, message in enumerate(messages)
-            for o in message["omitted"]
-        ],
-        options=view.options | {"dry_run": True},
-    )
-
-
-def _receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
-    """A receipt line from JSON."""
-    memory_id, suggestion_id = line["memory_id"], line.get("suggestion_id")
-    return ReceiptLine(
-        Outcome(line["outcome"]),
-        UUID(memory_id) if memory_id else None,
-        line["text"],
-        line["previous_text"],
-        line["reason"],
-        line["message_ordinal"],
-        UUID(suggestion_id) if suggestion_id else None,
-        UUID(line["conflict_id"]) if line.get("conflict_id") else None,
-    )
-
-
 def _grouped(rows: Sequence[Row[Any]], name: str) -> dict[UUID, list[Row[Any]]]:
     groups = defaultdict[UUID, list[Row[Any]]](list)
     for row in rows:
         groups[getattr(row, name)].append(row)
     return groups
+
+
+def _select_events(where: ColumnElement[bool], *, whole: bool) -> Select[Any]:
+    """Select events with their lanes and costs, newest first; large options only if `whole`."""
+    siblings = events.alias("siblings")
+    batch_events = (
+        select(func.count())
+        .where(siblings.c.batch_id == events.c.batch_id)
+        .scalar_subquery()
+        .label("batch_events")
+    )
+    options_bytes = func.octet_length(cast(events.c.options, Text))
+    light = options_bytes <= SHOWN_OPTIONS_BYTES
+    return (
+        select(
+            *(column for column in events.c if column.key != "options"),
+            (events.c.options if whole else case((light, events.c.options))).label("options"),
+            batch_events,
+            lanes.c.user_id,
+            lanes.c.agent_id,
+            lanes.c.app_id,
+            lanes.c.run_id,
+            lanes.c.batch_id.label("lane_batch_id"),
+            lanes.c.state.label("lane_state"),
+            lanes.c.stage,
+            lanes.c.attempts,
+            lanes.c.wait_code,
+            lanes.c.wait_cause,
+            lanes.c.due_at,
+            event_costs.c.calls.label("paid_calls"),
+            event_costs.c.prompt_tokens.label("paid_prompt_tokens"),
+            event_costs.c.completion_tokens.label("paid_completion_tokens"),
+            event_costs.c.cost_nano_usd,
+        )
+        .join(lanes)
+        .outerjoin(event_costs, event_costs.c.event_id == events.c.id)
+        .where(where)
+        .order_by(events.c.created_at.desc(), events.c.id)
+    )
 
 
 def _receipts_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
@@ -477,23 +316,6 @@ def _graph_of(ids: Sequence[UUID]) -> Select[Any]:
     return lines.order_by(graph_receipts.c.event_id, graph_receipts.c.ordinal)
 
 
-def _graph_lines(rows: Sequence[Row[Any]]) -> list[GraphReceiptLine]:
-    """Build the lines of one event."""
-    return [
-        GraphReceiptLine(
-            GraphOutcome(row.outcome),
-            row.relation_id,
-            row.memory_id,
-            row.source,
-            row.relation,
-            row.destination,
-            row.reason,
-            row.message_ordinal,
-        )
-        for row in rows
-    ]
-
-
 def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
     this = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
     columns = (messages.c[name] for name in ("ordinal", "role", "name", "content", "omitted"))
@@ -514,87 +336,3 @@ def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
         for runs, code in ((stage_runs, null().label("code")), (failed_runs, failed_runs.c.code))
     )
     return union_all(done, failed).order_by("finished_at")
-
-
-def _view(
-    row: Row[Any],
-    lines: Sequence[Row[Any]],
-    runs: Sequence[Row[Any]],
-    message_rows: Sequence[Row[Any]],
-) -> EventView:
-    """Build a view from an event's row and the rows of its receipt, runs and messages."""
-    active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
-    gathers = row.status == Status.PENDING and row.wait_code == GATHERING
-    waiting = (active or gathers) and row.lane_state == "WAITING"
-    return EventView(
-        id=row.id,
-        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
-        event_type=row.event_type,
-        status=Status(row.status),
-        options=row.options or {},
-        failure_code=row.failure_code,
-        failure_detail=row.failure_detail,
-        graph_status=row.graph_status,
-        note=row.note,
-        mode=row.mode,
-        mode_reason=row.mode_reason,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        completed_at=row.completed_at,
-        replays=row.replays,
-        replayed_at=row.replayed_at,
-        undone_at=row.undone_at,
-        batch_events=row.batch_events,
-        batch_id=row.batch_id,
-        paid=Paid(
-            row.paid_calls or 0,
-            row.paid_prompt_tokens or 0,
-            row.paid_completion_tokens or 0,
-            row.cost_nano_usd,
-        ),
-        stage=row.stage if active else None,
-        attempts=row.attempts if active else 0,
-        wait_code=row.wait_code if waiting else None,
-        wait_until=row.due_at if waiting else None,
-        wait_cause=row.wait_cause if waiting else None,
-        messages=[
-            {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
-            for m in message_rows
-        ],
-        omitted=[
-            {"message": m.ordinal} | left_out for m in message_rows for left_out in m.omitted or ()
-        ],
-        receipt=[
-            ReceiptLine(
-                Outcome(line.outcome),
-                line.memory_id,
-                line.text,
-                line.previous_text,
-                line.reason,
-                line.message_ordinal,
-                line.suggestion_id,
-                line.conflict_id,
-            )
-            for line in lines
-        ],
-        stages=[
-            StageRun(
-                run.stage,
-                run.ms,
-                run.model,
-                run.calls,
-                run.prompt_tokens,
-                run.completion_tokens,
-                run.cost_usd,
-                run.finished_at,
-                run.prompt,
-                run.code,
-            )
-            for run in runs
-        ],
-        truncated=row.options is None
-        or any(
-            "truncated" in excerpt._fields and excerpt.truncated
-            for excerpt in (*lines, *message_rows)
-        ),
-    )

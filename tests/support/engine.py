@@ -20,8 +20,8 @@ from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
+from pipeline.events.event_view import EventView
 from pipeline.events.retention import Retention
-from pipeline.events.store import EventView
 from pipeline.graph.views import RelationView
 from pipeline.ingest.accept import accept
 from pipeline.ingest.runner import run_stage

@@ -1,0 +1,293 @@
+"""An event as clients see it, and how it is built from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row
+
+from pipeline.accounting.costs import Paid, nano_usd
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.facts import Outcome
+from pipeline.domain.graph import GraphOutcome
+from pipeline.domain.incognito import NOT_STORED
+from pipeline.domain.lanes import GATHERING
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLine:
+    """The outcome of one fact of an event.
+
+    `suggestion_id`: the change that was withheld. `conflict_id`: the conflict it is part of.
+    """
+
+    outcome: Outcome
+    memory_id: UUID | None
+    text: str
+    previous_text: str | None
+    reason: str
+    message_ordinal: int
+    suggestion_id: UUID | None = None
+    conflict_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReceiptLine:
+    """The effect of one fact of an event on a relation of the graph."""
+
+    outcome: GraphOutcome
+    relation_id: UUID | None
+    memory_id: UUID | None
+    source: str
+    relation: str
+    destination: str
+    reason: str
+    message_ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """Cost of one run of a stage; the events of a batch share it.
+
+    `prompt`: name and version of the prompt; empty without a model call. `code`: the reason of a
+    failed run.
+    """
+
+    stage: str
+    ms: float
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    finished_at: datetime
+    prompt: str = ""
+    code: str | None = None
+
+    @property
+    def paid(self) -> Paid:
+        """Cost of the run."""
+        cost = nano_usd(self.cost_usd)
+        return Paid(self.calls, self.prompt_tokens, self.completion_tokens, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event with everything that clients see. `stage` is set while it runs, and the wait while
+    it runs or gathers.
+    """
+
+    id: UUID
+    scope: Scope
+    event_type: str
+    status: Status
+    options: dict[str, Any]
+    failure_code: str | None
+    failure_detail: str | None
+    graph_status: str | None
+    note: str | None
+    mode: str | None
+    mode_reason: str | None
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    replays: int
+    replayed_at: datetime | None
+    undone_at: datetime | None
+    batch_id: UUID | None
+    batch_events: int
+    # The event's own share of the costs.
+    paid: Paid
+    stage: str | None
+    attempts: int
+    wait_code: str | None
+    wait_until: datetime | None
+    wait_cause: str | None
+    messages: Sequence[dict[str, Any]]
+    # Parts of the messages that were not kept, each with the number of its message.
+    omitted: Sequence[dict[str, Any]]
+    receipt: Sequence[ReceiptLine]
+    stages: Sequence[StageRun]
+    # The effects on the graph. None: a page leaves them out.
+    graph: Sequence[GraphReceiptLine] | None = None
+    # On a page: texts were shortened, or messages, receipt lines or options left out.
+    truncated: bool = False
+
+
+def view_of(
+    row: Row[Any],
+    lines: Sequence[Row[Any]],
+    runs: Sequence[Row[Any]],
+    message_rows: Sequence[Row[Any]],
+) -> EventView:
+    """Build a view from an event's row and the rows of its receipt, runs and messages."""
+    active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
+    gathers = row.status == Status.PENDING and row.wait_code == GATHERING
+    waiting = (active or gathers) and row.lane_state == "WAITING"
+    return EventView(
+        id=row.id,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        event_type=row.event_type,
+        status=Status(row.status),
+        options=row.options or {},
+        failure_code=row.failure_code,
+        failure_detail=row.failure_detail,
+        graph_status=row.graph_status,
+        note=row.note,
+        mode=row.mode,
+        mode_reason=row.mode_reason,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        replays=row.replays,
+        replayed_at=row.replayed_at,
+        undone_at=row.undone_at,
+        batch_events=row.batch_events,
+        batch_id=row.batch_id,
+        paid=Paid(
+            row.paid_calls or 0,
+            row.paid_prompt_tokens or 0,
+            row.paid_completion_tokens or 0,
+            row.cost_nano_usd,
+        ),
+        stage=row.stage if active else None,
+        attempts=row.attempts if active else 0,
+        wait_code=row.wait_code if waiting else None,
+        wait_until=row.due_at if waiting else None,
+        wait_cause=row.wait_cause if waiting else None,
+        messages=[
+            {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
+            for m in message_rows
+        ],
+        omitted=[
+            {"message": m.ordinal} | left_out for m in message_rows for left_out in m.omitted or ()
+        ],
+        receipt=[_receipt_line(line) for line in lines],
+        stages=[_stage_run(run) for run in runs],
+        truncated=row.options is None
+        or any(
+            "truncated" in excerpt._fields and excerpt.truncated
+            for excerpt in (*lines, *message_rows)
+        ),
+    )
+
+
+def _receipt_line(row: Row[Any]) -> ReceiptLine:
+    return ReceiptLine(
+        Outcome(row.outcome),
+        row.memory_id,
+        row.text,
+        row.previous_text,
+        row.reason,
+        row.message_ordinal,
+        row.suggestion_id,
+        row.conflict_id,
+    )
+
+
+def _stage_run(row: Row[Any]) -> StageRun:
+    """The run of a stage from its row."""
+    return StageRun(
+        row.stage,
+        row.ms,
+        row.model,
+        row.calls,
+        row.prompt_tokens,
+        row.completion_tokens,
+        row.cost_usd,
+        row.finished_at,
+        row.prompt,
+        row.code,
+    )
+
+
+def dry_run_view(view: EventView, lines: Sequence[Mapping[str, Any]]) -> EventView:
+    """The view of a dry run: its messages are among its options, its receipt in an output."""
+    messages = (view.options.get("dry_run") or {}).get("messages", ())
+    return replace(
+        view,
+        receipt=[receipt_line(line) for line in lines],
+        messages=[
+            {name: m[name] for name in ("role", "content", "name") if m[name]} for m in messages
+        ],
+        omitted=[
+            {"message": ordinal, "part": o["part"], "type": o["kind"], "reason": o["reason"]}
+            for ordinal, message in enumerate(messages)
+            for o in message["omitted"]
+        ],
+        options=view.options | {"dry_run": True},
+    )
+
+
+def receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
+    """A receipt line from JSON."""
+    memory_id, suggestion_id = line["memory_id"], line.get("suggestion_id")
+    return ReceiptLine(
+        Outcome(line["outcome"]),
+        UUID(memory_id) if memory_id else None,
+        line["text"],
+        line["previous_text"],
+        line["reason"],
+        line["message_ordinal"],
+        UUID(suggestion_id) if suggestion_id else None,
+        UUID(line["conflict_id"]) if line.get("conflict_id") else None,
+    )
+
+
+def graph_lines(rows: Sequence[Row[Any]]) -> list[GraphReceiptLine]:
+    """Build the lines of one event."""
+    return [
+        GraphReceiptLine(
+            GraphOutcome(row.outcome),
+            row.relation_id,
+            row.memory_id,
+            row.source,
+            row.relation,
+            row.destination,
+            row.reason,
+            row.message_ordinal,
+        )
+        for row in rows
+    ]
+
+
+def incognito_view(project_id: ProjectId, event_id: UUID, at: datetime) -> EventView:
+    """The view of an incognito event: it has no content."""
+    return EventView(
+        id=event_id,
+        scope=Scope(project_id),
+        event_type=EventType.INCOGNITO,
+        status=Status.SUCCEEDED,
+        options={"incognito": True},
+        failure_code=None,
+        failure_detail=None,
+        graph_status=None,
+        note=NOT_STORED,
+        mode=None,
+        mode_reason=None,
+        created_at=at,
+        started_at=at,
+        completed_at=at,
+        replays=0,
+        replayed_at=None,
+        undone_at=None,
+        batch_id=None,
+        batch_events=0,
+        paid=Paid(0, 0, 0, None),
+        stage=None,
+        attempts=0,
+        wait_code=None,
+        wait_until=None,
+        wait_cause=None,
+        messages=(),
+        omitted=(),
+        receipt=(),
+        stages=(),
+        graph=(),
+    )
