@@ -77,7 +77,9 @@ async def filters(api: Given, project: Caller) -> FilterValuesJson:
 @router.get("/v2/entities/{entity_type}/{entity_id:path}/")
 async def get(entity_type: str, entity_id: str, api: Given, project: Caller) -> list[EntityJson]:
     """One user, agent, app or run, as a list with one element."""
-    return [owner_views.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
+    return [
+        owner_views.owner(await _get_owner(kind_of(entity_type), entity_id, api, project), project)
+    ]
 
 
 @router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
@@ -118,7 +120,7 @@ def registering(kind: str) -> Callable[..., Awaitable[RegisteredJson]]:
             name=request.name or owner_id,
             metadata=request.metadata,
         )
-        return owner_views.registered(await _one(kind, owner_id, api, project), project)
+        return owner_views.registered(await _get_owner(kind, owner_id, api, project), project)
 
     register.__doc__ = f"Register {kind}s with a name and metadata before their first add."
     return register
@@ -130,7 +132,7 @@ for _kind in KINDS:
 NO_SUCH_ENTITY = "Entity not found!"
 
 
-async def _one(kind: str, entity_id: str, api: Api, project: Project) -> Owner:
+async def _get_owner(kind: str, entity_id: str, api: Api, project: Project) -> Owner:
     owners = await api.stores.ledger.owners.with_id(project.id, entity_id, kind=kind)
     if not owners:
         raise NotFound(NO_SUCH_ENTITY)

@@ -105,7 +105,7 @@ class ProfileJobRequest(Request):
     limit: Annotated[int, Field(ge=1, le=MOST_SAMPLED)] = SAMPLED
 
     @model_validator(mode="after")
-    def whose(self) -> ProfileJobRequest:
+    def needs_a_user(self) -> ProfileJobRequest:
         """Require the user of a trigger."""
         if self.operation == "trigger" and self.entity_id is None:
             raise ValueError("entity_id is missing: the user whose profile is generated")

@@ -362,7 +362,7 @@ def _settled(layout: Layout) -> State | None:
 
 def reset(layout: Layout, *, sure: bool) -> int:
     """Stop the stack and delete all its data: memories, keys, logs. Asks first, unless `sure`."""
-    paths = layout.kept()
+    paths = layout.written_files()
     if not paths:
         print(f"There is nothing in {layout.root}.")
         return 0

@@ -114,13 +114,13 @@ class Layout:
         shutil.rmtree(self.metrics, ignore_errors=True)
         self.metrics.mkdir(mode=0o700)
 
-    def kept(self) -> list[Path]:
+    def written_files(self) -> list[Path]:
         """Files that a stack wrote into the data directory."""
         return [path for name in KEPT if (path := self.root / name).exists()]
 
     def delete(self) -> None:
         """Delete the files that a stack wrote; other files in the data directory stay."""
-        for path in self.kept():
+        for path in self.written_files():
             if path.is_dir():
                 shutil.rmtree(path)
             else:

@@ -168,14 +168,14 @@ def choose_user(binary: Path, root: Path, data: Path) -> str:
         return f"{owner.st_uid}:{owner.st_gid}"
     if _reaches("namespace", binary, root, need="-w"):
         return "namespace"
-    if owner is None and (unprivileged := _nobody()):
+    if owner is None and (unprivileged := _unprivileged_user()):
         root.chmod(root.stat().st_mode | 0o011)  # others may enter it, but not list it
         if _reaches(unprivileged, binary, root, need="-x"):
             return unprivileged
     raise StackError(ROOT_REFUSED.format(root=root), process="postgres")
 
 
-def _nobody() -> str | None:
+def _unprivileged_user() -> str | None:
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:

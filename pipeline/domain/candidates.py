@@ -84,7 +84,7 @@ def _ranked(
     rows: int,
 ) -> list[UUID]:
     """The memories in the order of their scores for one fact."""
-    question = terms.asked(fact.text)
+    question = terms.query_terms(fact.text)
     words = shares(prefixes(question), texts, rows=rows)
     nearness = _Nearness(fact.slot, About.of(question))
     scores = {

@@ -85,7 +85,7 @@ class CancelAndReplay:
         it. Errors: NotFound; Conflict if it has had its effect or has ended.
         """
         async with self._engine.begin() as connection:
-            await _lock_lanes(connection, _one(project_id, event_id))
+            await _lock_lanes(connection, _is_event(project_id, event_id))
             values = {"event_id": event_id, "grace": self._grace}
             row = (await connection.execute(statement("cancel"), values)).one()
             if row.taken:
@@ -102,7 +102,7 @@ class CancelAndReplay:
         Errors: NotFound; Conflict for an event with another status.
         """
         async with self._engine.begin() as connection:
-            await _lock_lanes(connection, _one(project_id, event_id))
+            await _lock_lanes(connection, _is_event(project_id, event_id))
             if edit.messages:
                 await _refuse_dry_run(connection, event_id)
             rows = await self._requeue(connection, [event_id], edit)
@@ -131,8 +131,8 @@ class CancelAndReplay:
         """Return an add that can be replayed. Errors: NotFound; Conflict for any other event."""
         here = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
         ids = (lanes.c.user_id, lanes.c.agent_id, lanes.c.app_id, lanes.c.run_id)
-        query = select(events, *ids).join(lanes).where(_one(project_id, event_id))
-        texts = select(messages).join(events, here).where(_one(project_id, event_id))
+        query = select(events, *ids).join(lanes).where(_is_event(project_id, event_id))
+        texts = select(messages).join(events, here).where(_is_event(project_id, event_id))
         async with self._engine.connect() as connection:
             event = (await connection.execute(query)).one_or_none()
             rows = (await connection.execute(texts.order_by(messages.c.ordinal))).all()
@@ -158,7 +158,7 @@ class CancelAndReplay:
         Errors: NotFound; Conflict for any other event.
         """
         async with self._engine.begin() as connection:
-            await _lock_lanes(connection, _one(project_id, event_id))
+            await _lock_lanes(connection, _is_event(project_id, event_id))
             event = (await connection.execute(select(events).where(events.c.id == event_id))).one()
             if event.graph_status not in (GraphStatus.FAILED, GraphStatus.PARTIAL):
                 raise Conflict(_no_failed_graph(event))
@@ -221,7 +221,7 @@ class CancelAndReplay:
         return rows
 
 
-def _one(project_id: ProjectId, event_id: UUID) -> ColumnElement[bool]:
+def _is_event(project_id: ProjectId, event_id: UUID) -> ColumnElement[bool]:
     return and_(events.c.project_id == project_id, events.c.id == event_id)
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pipeline.graph.views import GraphPath, Walk
 from pipeline.text.relation_names import words_about
-from pipeline.text.terms import asked, terms
+from pipeline.text.terms import query_terms, terms
 
 # BM25: saturation of repeats, and weight of the length. Paths are short and of about equal length.
 K, B = 1.2, 0.3
@@ -29,7 +29,7 @@ def ranked(
 ) -> list[GraphPath]:
     """The best relations, each with the shortest path to it, best first."""
     paths = _shortest(paths)
-    wanted = asked(query)
+    wanted = query_terms(query)
     texts = [Counter(_words(path)) for path in paths]
     rank = {memory_id: place for place, memory_id in enumerate(memory_ids)}
     rarity = _rarity(texts, wanted)
@@ -52,7 +52,7 @@ def shares(walk: Walk) -> dict[UUID, float]:
     """
     paths = _shortest(walk.paths)
     texts = [Counter(_words(path)) for path in paths]
-    rarity = _rarity(texts, asked(walk.query), absent=True)
+    rarity = _rarity(texts, query_terms(walk.query), absent=True)
     whole = sum(rarity.values())
     best: dict[UUID, float] = {}
     for path, text in zip(paths, texts, strict=True):

@@ -103,7 +103,7 @@ class Lanes:
         events were cancelled (the activation then has no `batch_id` either), or if the batch was
         split.
         """
-        row = await self._one(
+        row = await self._row(
             statement("claim_lane"),
             lane_id=wake.lane_id,
             fence=wake.fence,
@@ -192,7 +192,7 @@ class Lanes:
             small = effects.characters <= terms.MOST_AT_ONCE
             values = await beside_loop(effects.values, inline=small)
         try:
-            row = await self._one(
+            row = await self._row(
                 query,
                 **_fence_of(activation),
                 batch_id=activation.batch_id,
@@ -344,7 +344,7 @@ class Lanes:
 
         Returns the hint; None if the lane is lost.
         """
-        row = await self._one(
+        row = await self._row(
             statement("release_lane"),
             **_fence_of(activation),
             stage=activation.stage,
@@ -358,23 +358,23 @@ class Lanes:
 
     async def is_low(self, lane_id: UUID) -> bool:
         """True if all events that wait in the lane have low priority."""
-        row = await self._one(statement("is_low"), lane_id=lane_id)
+        row = await self._row(statement("is_low"), lane_id=lane_id)
         return row is not None and bool(row.low)
 
     async def uncount_attempt(self, activation: Activation) -> None:
         """Take back the counted attempt of an activation that lost its lane: it was no crash."""
         if activation.counted:
             values = {"batch_id": activation.batch_id, "stage": activation.stage}
-            await self._one(statement("uncount_attempt"), **_fence_of(activation), **values)
+            await self._row(statement("uncount_attempt"), **_fence_of(activation), **values)
 
     async def _move(self, query: TextClause, activation: Activation, **values: Any) -> Any:
         """Run a statement that moves the activation's lane. Errors: LaneLost."""
-        row = await self._one(query, **_fence_of(activation), **values)
+        row = await self._row(query, **_fence_of(activation), **values)
         if row is None:
             raise LaneLost
         return row
 
-    async def _one(self, query: TextClause, **values: Any) -> Any | None:
+    async def _row(self, query: TextClause, **values: Any) -> Any | None:
         return await self._direct.row(query, values)
 
 

@@ -43,7 +43,7 @@ class Hit:
 def latest_first(hits: Sequence[Hit]) -> list[Hit]:
     """The hits, best first, each behind its later versions. Scores keep the order."""
     first, rest = list(hits[:COMPARED]), hits[COMPARED:]
-    words = {id(hit): frozenset(terms.asked(hit.passage.text[:LETTERS])) for hit in first}
+    words = {id(hit): frozenset(terms.query_terms(hit.passage.text[:LETTERS])) for hit in first}
     ordered: list[Hit] = []
     while first:
         head = first[0]

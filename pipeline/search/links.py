@@ -48,7 +48,7 @@ def near_answers(
 
     Not if it is in the question: then the evidence has compared it.
     """
-    in_question = set(terms.asked(question))
+    in_question = set(terms.query_terms(question))
     returned = {answer.key for answer in answers}
     sure = [
         set(answer.terms[:MOST_TERMS])

@@ -163,7 +163,7 @@ class Query:
     @property
     def terms(self) -> list[str]:
         """The words to compare; those of the question come first."""
-        return terms.asked("\n".join(self.turns_asked))
+        return terms.query_terms("\n".join(self.turns_asked))
 
     @property
     def whole_text(self) -> str:

@@ -69,7 +69,7 @@ def set_signals(
         )
     can_earn = {
         "dense": vector.size > 0,
-        "lexical": any(terms.asked(turn) for turn in turns),
+        "lexical": any(terms.query_terms(turn) for turn in turns),
         "speaker": speaker is not None,
         "date": now is not None and names_time(text),
         "recency": now is not None,

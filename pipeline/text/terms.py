@@ -61,7 +61,7 @@ async def cut(texts: Sequence[str]) -> list[list[str]]:
     return await asyncio.to_thread(lambda: [terms(text) for text in texts])
 
 
-def asked(text: str) -> list[str]:
+def query_terms(text: str) -> list[str]:
     """Return the different terms of a query, in order; at most MOST_ASKED."""
     return list(dict.fromkeys(terms(text)))[:MOST_ASKED]
 

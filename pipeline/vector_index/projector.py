@@ -68,7 +68,7 @@ class Projector:
             except (StageError, LedgerUnavailable) as error:
                 self._apart = True
                 room = sum(map(len, self._scheduled.values())) <= MOST_KEPT
-                log.warning("projections_owed", error=type(error).__name__, again=room)
+                log.warning("projections_pending", error=type(error).__name__, again=room)
                 if room:
                     failed, _ = pieces[0][0]
                     # The ids of the failed collection come last.

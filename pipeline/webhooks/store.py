@@ -131,17 +131,17 @@ class Webhooks:
         changed = dict(values) | {"updated_at": func.now()}
         if values.get("is_active"):
             changed |= {"dead_in_a_row": 0, "silent_tries": 0, "disabled_reason": None}
-        query = update(webhooks).where(_one(project_id, webhook_id)).values(changed)
+        query = update(webhooks).where(_is_webhook(project_id, webhook_id)).values(changed)
         if not await self._rows(query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
     async def remove(self, project_id: ProjectId, webhook_id: UUID) -> None:
         """Delete a webhook with all its deliveries. Errors: NotFound."""
         # Lock order, as in record_try.sql: deliveries, then their webhook.
-        mine = select(webhooks.c.id).where(_one(project_id, webhook_id))
+        mine = select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
         pending = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
         await self._rows(pending.returning(webhook_deliveries.c.id))
-        query = delete(webhooks).where(_one(project_id, webhook_id))
+        query = delete(webhooks).where(_is_webhook(project_id, webhook_id))
         if not await self._rows(query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
@@ -154,7 +154,7 @@ class Webhooks:
 
         The number is approximate for far pages: see `count_near`.
         """
-        if not await self._rows(select(webhooks.c.id).where(_one(project_id, webhook_id))):
+        if not await self._rows(select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))):
             raise NotFound(NO_SUCH_WEBHOOK)
         table = webhook_deliveries.c
         where = and_(table.webhook_id == webhook_id, *([table.state == state] if state else []))
@@ -251,7 +251,7 @@ class Webhooks:
             return rows
 
 
-def _one(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:
+def _is_webhook(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:
     return and_(webhooks.c.project_id == project_id, webhooks.c.id == webhook_id)
 
 

@@ -15,6 +15,8 @@ import pytest
 
 from tests.house.test_house import ROOMS, ROOT, kept_files, name_of
 from tests.support.english import (
+    banned_ctes,
+    banned_definitions,
     banned_names,
     banned_openers,
     banned_words,
@@ -134,6 +136,24 @@ def names() -> Breaches:
     return {name: list(banned_names(tree)) for name, tree in trees().items()}
 
 
+def definitions() -> Breaches:
+    """Functions, classes, columns and log events of the product with a banned word or name.
+
+    The column `owed` stays: workers of the release before read it.
+    """
+    return {
+        name: [line for line in banned_definitions(tree) if not line.endswith(": owed")]
+        for name, tree in product().items()
+    }
+
+
+def ctes() -> Breaches:
+    """Common table expressions with a banned name."""
+    return {
+        name: list(banned_ctes(text)) for name, text in texts().items() if name.endswith(".sql")
+    }
+
+
 def long_private_functions() -> Breaches:
     """Private functions of more than 12 lines without a docstring."""
     return {
@@ -182,7 +202,7 @@ def sources() -> Breaches:
 
 
 RULES: list[Callable[[], Breaches]] = [
-    words, openers, names, long_private_functions, classes, sources,
+    words, openers, names, definitions, ctes, long_private_functions, classes, sources,
 ]  # fmt: skip
 
 
@@ -225,6 +245,23 @@ def whatever():
 ''')
     assert sorted(banned_names(tree)) == ["2: told", "4: held", "4: one", "8: said"]
     assert sorted(banned_openers(tree)) == ["12: Whose", "3: What"]
+
+
+def test_the_checks_see_banned_definitions_and_ctes() -> None:
+    tree = ast.parse("""
+class WhatWasTold: ...
+
+def _held(): ...
+
+log.warning("projection_owed")
+Column("said", Text)
+Column("said_at", Text)
+""")
+    assert sorted(banned_definitions(tree)) == [
+        "2: What_Was_Told", "4: _held", "6: projection_owed", "7: said",
+    ]  # fmt: skip
+    sql = "-- told AS (\nWITH held AS MATERIALIZED (\n), lane AS (\n), kept (id) AS (SELECT 1)"
+    assert list(banned_ctes(sql)) == ["2: held", "4: kept"]
 
 
 # ── rules over the whole ─────────────────────────────────────────────────────────────────────────

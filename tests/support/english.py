@@ -31,7 +31,7 @@ BANNED: dict[str, str] = {
     r"upon": "on",
     r"he|she|his|him|himself|herself": "the client, the user, it",
 }
-# Names of values that do not say what the value is: write row, rows, hits, text, query, event.
+# Names that do not say what a value is or a function does: write row, hits, text, query, event.
 VALUE_NAMES = {"found", "one", "said", "held", "told", "asked", "kept", "wish", "whose"}
 OPENERS = {
     "What", "Who", "Whom", "Whose", "Whoever", "How", "Whether", "Where", "Wherever", "When",
@@ -70,6 +70,40 @@ def banned_names(tree: ast.AST) -> Iterator[str]:
             case _:
                 continue
         if name in VALUE_NAMES:
+            yield f"{node.lineno}: {name}"
+
+
+CTE = re.compile(
+    r"(?:\bWITH(?: RECURSIVE)?|[,)])\s+(\w+)(?: \([^)]*\))? AS (?:NOT )?(?:MATERIALIZED )?\("
+)
+
+
+def banned_ctes(sql: str) -> Iterator[str]:
+    """The common table expressions of a statement that have a banned name."""
+    code = re.sub(r"--.*", "", sql)
+    for match in CTE.finditer(code):
+        if match[1] in VALUE_NAMES | {"owed"}:
+            yield f"{code.count(chr(10), 0, match.start(1)) + 1}: {match[1]}"
+
+
+def banned_definitions(tree: ast.AST) -> Iterator[str]:
+    """Functions, classes, columns and log events of a module that have a banned word or name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                pass
+            case ast.ClassDef(name=name):
+                name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+            case ast.Call(func=ast.Name(id="Column"), args=[ast.Constant(value=str(name)), *_]):
+                pass
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="log")),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                pass
+            case _:
+                continue
+        if name.strip("_") in VALUE_NAMES or PATTERN.search(name.replace("_", " ")):
             yield f"{node.lineno}: {name}"
 
 

@@ -293,10 +293,10 @@ def _turned(new: Slot, old: Slot) -> bool:
 
 def _change_reason(new: Slot, old: Slot) -> str:
     before, after = (old.when, new.when) if new.relation == "plans" else (old.value, new.value)
-    return f"{label(new.relation)} changed from {_said(before)} to {_said(after)}"
+    return f"{label(new.relation)} changed from {_in_words(before)} to {_in_words(after)}"
 
 
-def _said(value: str) -> str:
+def _in_words(value: str) -> str:
     """A value inside a sentence: without article or "on"; "meat" as the diet that it means."""
     bare = re.sub(r"^(?:an?|the|on|in|around) ", "", value)
     return "eating meat" if bare == "meat" else bare

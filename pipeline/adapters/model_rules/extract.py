@@ -112,7 +112,7 @@ def _facts(request: ExtractionRequest, budget: Budget) -> Iterator[Fact]:
             continue
         listener = _listener(listeners, sourced, heard, budget)
         budget.event = sourced.source.event
-        for text in _told(sourced.message.content, listener, budget):
+        for text in _canonical_sentences(sourced.message.content, listener, budget):
             key = (sourced.source.event, same_text(text))
             if key not in seen and not _excluded(text, request.instructions.excludes):
                 seen.add(key)
@@ -133,7 +133,7 @@ def _listener(
         known[name] = Listener(name, day)
         for content in heard:
             list(
-                _told(content, known[name], budget)
+                _canonical_sentences(content, known[name], budget)
             )  # only for the people it mentions; its facts are known already
     known[name].day = day
     return known[name]
@@ -144,7 +144,7 @@ def _excluded(text: str, excludes: str | None) -> bool:
     return any(term and term in text.lower() for term in terms)
 
 
-def _told(content: str, listener: Listener, budget: Budget) -> Iterator[str]:
+def _canonical_sentences(content: str, listener: Listener, budget: Budget) -> Iterator[str]:
     """The canonical sentences of one message, as long as the budget allows."""
     if not budget.allows(content):
         return

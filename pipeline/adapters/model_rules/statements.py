@@ -177,10 +177,10 @@ def _always(_: Claim, __: Groups) -> bool:
 
 
 def _dated(claim: Claim, groups: Groups) -> bool:
-    return bool(claim.when) and not claim.when.startswith("since") and _held(claim, groups)
+    return bool(claim.when) and not claim.when.startswith("since") and _is_possession(claim, groups)
 
 
-def _held(_: Claim, groups: Groups) -> bool:
+def _is_possession(_: Claim, groups: Groups) -> bool:
     """True unless the object is not a possession: "has a question", "lost my mind"."""
     tokens = set(groups.get("x", "").lower().split()[:4])
     if "lost" in (groups.get("v"), groups.get("past")):
@@ -200,7 +200,7 @@ def _is_name(claim: Claim, groups: Groups) -> bool:
 
 def _event(claim: Claim, groups: Groups) -> bool:
     verb = (groups["past"] or groups["past2"]).lower()
-    if not is_past(verb) or verb in w.CHATTER or not _held(claim, groups):
+    if not is_past(verb) or verb in w.CHATTER or not _is_possession(claim, groups):
         return False
     return bool(claim.when) or (
         verb in w.LIFE_EVENTS and bool(groups["past"] or verb == "graduated")
@@ -214,7 +214,7 @@ CONDITIONS: dict[str, Callable[[Claim, Groups], bool]] = {
     "future": lambda claim, _: claim.ahead,
     "known": lambda claim, _: claim.subject.known,
     "habit": lambda claim, _: claim.subject.known,
-    "held": _held,
+    "held": _is_possession,
     "named": _named,
     "nationality": lambda _, groups: groups["x"].lower() in w.NATIONALITIES,
     "name": _is_name,

@@ -2,7 +2,7 @@
 -- questions and deletes that name the owner. Ended answers are deleted. Open ones lose their saved
 -- output and go back to their first stage. Events that name the owner are cleared, and cancelled if
 -- they have not ended. The lanes of open ones are locked by the caller.
-WITH asked AS MATERIALIZED (
+WITH affected AS MATERIALIZED (
     SELECT e.id, e.batch_id, e.lane_id, e.completed_at IS NULL AS open, false AS named
     FROM answer_sources s JOIN events e ON e.batch_id = s.batch_id
     WHERE s.lane_id = ANY (CAST(:sources AS uuid[]))
@@ -13,15 +13,15 @@ WITH asked AS MATERIALIZED (
       AND e.event_type <> 'ADD' AND e.event_type <> 'DRY_RUN'
 ), withdrawn AS (
     UPDATE stage_runs SET output = NULL
-    WHERE batch_id = ANY (ARRAY(SELECT batch_id FROM asked WHERE NOT open))
+    WHERE batch_id = ANY (ARRAY(SELECT batch_id FROM affected WHERE NOT open))
       AND output IS NOT NULL
 ), unsaved AS (
     DELETE FROM stage_runs
-    WHERE batch_id = ANY (ARRAY(SELECT batch_id FROM asked WHERE open))
+    WHERE batch_id = ANY (ARRAY(SELECT batch_id FROM affected WHERE open))
 ), sources AS (
-    DELETE FROM answer_sources WHERE batch_id = ANY (ARRAY(SELECT batch_id FROM asked))
+    DELETE FROM answer_sources WHERE batch_id = ANY (ARRAY(SELECT batch_id FROM affected))
 ), about AS (
-    SELECT id, bool_or(open) AS open, bool_or(named) AS named FROM asked GROUP BY id
+    SELECT id, bool_or(open) AS open, bool_or(named) AS named FROM affected GROUP BY id
 ), withdrawn_event AS (
     UPDATE events SET
         note = CASE WHEN about.named THEN CAST(:erased AS text) ELSE CAST(:withdrawn AS text) END,
@@ -35,7 +35,7 @@ WITH asked AS MATERIALIZED (
 ), back AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'extract', fence = fence + 1, owner = NULL, due_at = now()
-    WHERE id = ANY (ARRAY(SELECT lane_id FROM asked WHERE open))
-      AND batch_id = ANY (ARRAY(SELECT batch_id FROM asked WHERE open)) AND state = 'RUNNING'
+    WHERE id = ANY (ARRAY(SELECT lane_id FROM affected WHERE open))
+      AND batch_id = ANY (ARRAY(SELECT batch_id FROM affected WHERE open)) AND state = 'RUNNING'
 )
 SELECT id FROM about WHERE named

@@ -2,14 +2,14 @@
 -- batch return to the queue, because saved outputs refer to events by their place in the batch, and
 -- the raised fence makes the current worker fail with LaneLost. A RUNNING lane without a batch,
 -- which is about to fix one, restarts too.
-WITH asked AS (
+WITH target AS (
     SELECT e.id, e.lane_id, e.event_type, e.status, e.batch_id, EXISTS (
         SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'
     ) AS applied
     FROM events e
     WHERE e.id = CAST(:event_id AS uuid)
 ), taken AS (
-    SELECT * FROM asked
+    SELECT * FROM target
     WHERE status IN ('PENDING', 'RUNNING') AND NOT applied AND event_type <> 'DELETE_USER'
 ), cancelled AS (
     UPDATE events SET
@@ -31,4 +31,4 @@ WITH asked AS (
     RETURNING lanes.id, lanes.fence
 )
 SELECT a.status, a.lane_id, EXISTS (SELECT FROM taken) AS taken, l.fence
-FROM asked a LEFT JOIN lane l ON l.id = a.lane_id
+FROM target a LEFT JOIN lane l ON l.id = a.lane_id

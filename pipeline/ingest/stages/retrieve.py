@@ -123,7 +123,9 @@ async def _candidates(
     if large:
         reach = INDEX_REACH * limit
         hits = await index.nearest_in_lane(scope, vectors, limit=reach, least=MOST_EXACT)
-        all_terms = list(dict.fromkeys(term for fact in facts for term in terms.asked(fact.text)))
+        all_terms = list(
+            dict.fromkeys(term for fact in facts for term in terms.query_terms(fact.text))
+        )
         worded, number = await words.in_scope(scope, all_terms, limit=MOST_COMPARED)
         rows = await memories.comparable_of(
             scope,

@@ -1,7 +1,7 @@
 -- The receipt lines of the last event with the same messages and options as each of these events,
 -- among the lane's last events. `memory`: the memory's text if it still is that of the line. The
 -- messages of a dry run are among its options.
-WITH asked AS MATERIALIZED (
+WITH added AS MATERIALIZED (
     SELECT e.id, e.options - 'dry_run' AS options, coalesce(spoken.messages, dry.messages) AS messages
     FROM events e, LATERAL (
         SELECT jsonb_agg(jsonb_build_array(m.role, m.name, m.content) ORDER BY m.ordinal) AS messages
@@ -26,7 +26,7 @@ WITH asked AS MATERIALIZED (
     WHERE e.status = 'SUCCEEDED' AND e.event_type = 'ADD' AND e.undone_at IS NULL
 )
 SELECT a.id AS event_id, r.text, r.message_ordinal, m.text AS memory
-FROM asked a
+FROM added a
 CROSS JOIN LATERAL (
     SELECT p.id FROM recent p
     WHERE p.options - 'dry_run' = a.options AND p.messages = a.messages

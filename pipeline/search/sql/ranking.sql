@@ -7,7 +7,7 @@
 -- has do not count.
 SELECT id, ordinal, share
 FROM (
-    WITH asked AS (
+    WITH query_term AS (
         SELECT * FROM unnest(CAST(:terms AS text[]), CAST(:inside AS text[])) AS a (term, inside)
     ), size AS (
         SELECT count(*) AS texts, greatest(avg(cardinality(terms)), 1) AS length FROM scope
@@ -22,7 +22,7 @@ FROM (
                CASE WHEN stored.term = a.term THEN 1 WHEN stored.term LIKE a.inside THEN :held_in
                     ELSE :held_by END AS weight
         FROM (SELECT DISTINCT term FROM match) stored
-        JOIN asked a
+        JOIN query_term a
           ON stored.term = a.term
           OR length(stored.term) >= :compound AND stored.term LIKE a.inside
           OR length(stored.term) >= :part AND length(a.term) >= :compound

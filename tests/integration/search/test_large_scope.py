@@ -66,7 +66,7 @@ def where(engine: Engine, tree: Mapping[str, object] = MAYA) -> Where:
 async def found(
     passages: Passages, query: Where, question: str, limit: int = 200
 ) -> dict[UUID, float]:
-    hits = await passages.by_words(query, terms.asked(question), limit=limit)
+    hits = await passages.by_words(query, terms.query_terms(question), limit=limit)
     return {key.id: round(share, 6) for key, share in hits.shares.items()}
 
 

@@ -37,7 +37,7 @@ async def shares(engine: Engine, question: str) -> dict[int, float]:
     """Score of each text that matches the question, by its position, best first."""
     tree = parse({"user_id": "maya"})
     where = Where.of(engine.project.id, tree, facts=False, turns=True, expired=True)
-    hits = await engine.ledger.passages.by_words(where, terms.asked(question), limit=200)
+    hits = await engine.ledger.passages.by_words(where, terms.query_terms(question), limit=200)
     return {key.ordinal: share for key, share in hits.shares.items()}
 
 
@@ -154,7 +154,7 @@ def by_the_book(texts: Sequence[str], question: str) -> dict[int, float]:
     average = sum(map(len, documents)) / len(documents)
     total: defaultdict[int, float] = defaultdict(float)
     possible = 0.0
-    for term in terms.asked(question):
+    for term in terms.query_terms(question):
         times = [sum(_weight(term, word) for word in words) for words in documents]
         if not any(times):
             continue

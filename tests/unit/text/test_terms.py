@@ -19,9 +19,9 @@ from pipeline.text.terms import (
     MOST_ASKED,
     MOST_AT_ONCE,
     MOST_TERMS,
-    asked,
     cut,
     fold,
+    query_terms,
     root,
     stem,
     terms,
@@ -87,7 +87,7 @@ def test_what_means_something_in_another_language_is_no_stop_word(word: str) -> 
 def test_long_texts_and_questions_are_bounded() -> None:
     words = " ".join(f"word{n}x" for n in range(5_000))
     assert len(terms(words)) == MOST_TERMS
-    assert len(asked(words)) == MOST_ASKED
+    assert len(query_terms(words)) == MOST_ASKED
     assert terms("x" * (LONGEST_WORD + 1)) == []
 
 
