@@ -13,7 +13,7 @@ from pipeline.models import prompts
 from pipeline.models.json_answers import parsed
 from pipeline.models.questions.decide import NO_REASON
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.rows import Text
+from pipeline.models.questions.text_field import Text
 
 
 def curate_prompt(request: CurationRequest) -> Prompt[tuple[Proposal, ...]]:

@@ -20,7 +20,7 @@ from pipeline.models.json_answers import (
     parsed,
 )
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.rows import Text
+from pipeline.models.questions.text_field import Text
 from pipeline.text.equality import same_text
 
 NO_REASON = "The model gave no reason."

@@ -21,7 +21,7 @@ from pipeline.models.json_answers import (
     parsed,
 )
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.rows import Text
+from pipeline.models.questions.text_field import Text
 from pipeline.ports import ExtractionRequest
 from pipeline.text import slots
 from pipeline.text.when import dated

@@ -11,7 +11,7 @@ from pipeline.domain.messages import Role, SourcedMessage
 from pipeline.models import prompts
 from pipeline.models.json_answers import parsed
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.rows import Text
+from pipeline.models.questions.text_field import Text
 from pipeline.ports import ExtractionRequest
 
 

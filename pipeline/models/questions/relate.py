@@ -26,7 +26,7 @@ from pipeline.models.json_answers import (
     validated,
 )
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.rows import Text
+from pipeline.models.questions.text_field import Text
 from pipeline.text.names import is_self
 from pipeline.text.relation_names import snake
 

@@ -14,7 +14,7 @@ from pipeline.domain.summaries import SummaryUpdate
 from pipeline.models import prompts
 from pipeline.models.json_answers import parsed
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.rows import Text
+from pipeline.models.questions.text_field import Text
 from pipeline.text.kept_times import missing_times, times_to_keep
 from pipeline.text.tokens import tokens
 from pipeline.text.values import Value

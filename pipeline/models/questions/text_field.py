@@ -1,4 +1,4 @@
-"""Type of text fields in a model's answer."""
+"""The text field of a model's answer, cleaned of what PostgreSQL rejects."""
 
 from __future__ import annotations
 
