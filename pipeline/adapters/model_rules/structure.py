@@ -37,11 +37,15 @@ def structured(fact: Fact, said_at: datetime) -> Fact:
     first = relation.partition("_")[0]
     kind = KINDS.get(relation) or KINDS.get(first, FactKind.OTHER)
     about = fact.speaker if subject == USER and fact.speaker else subject
+    # A request to forget is about a memory of any attribute, and has none of its own.
+    attribute = (
+        attribute_name(relation.removeprefix("attribute_")) if relation != "forget" else None
+    )
     return replace(
         fact,
         kind=kind,
         memory_type=memory_type(kind, valid_from),
         subject=about,
-        attribute=attribute_name(relation.removeprefix("attribute_")),
+        attribute=attribute,
         valid_from=valid_from,
     )

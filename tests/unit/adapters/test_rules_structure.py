@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.adapters.model_rules.extract import extract_facts
+from pipeline.domain.conservation import Replacement, objection
 from pipeline.domain.facts import FactKind
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest
@@ -33,3 +34,16 @@ def test_a_sentence_has_a_structure(
     [fact], *_ = extract_facts(ExtractionRequest([sourced]))
     assert (fact.kind, fact.slot, fact.speaker) == (kind, slot, name)
     assert fact.valid_from == (day and datetime.fromisoformat(day).replace(tzinfo=UTC))
+
+
+def test_a_request_to_forget_deletes_a_memory_of_any_attribute() -> None:
+    love, forget = (
+        SourcedMessage(Source(0, 0), Message(Role.USER, text, "Maya"), SAID_AT)
+        for text in ("I love hiking!", "Please forget that I love hiking.")
+    )
+    [old], *_ = extract_facts(ExtractionRequest([love]))
+    [fact], *_ = extract_facts(ExtractionRequest([forget]))
+    assert old.slot is not None
+    assert (fact.subject, fact.attribute) == ("maya", None)
+    change = Replacement(old.text, None, fact.text, old_slot=old.slot, fact_slot=fact.slot)
+    assert objection(change) is None
