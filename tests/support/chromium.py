@@ -19,6 +19,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Error as BrowserError
 from playwright.async_api import Page, async_playwright
+from playwright.async_api import TimeoutError as BrowserTimeoutError
 
 from tests.support.stack import wait_until
 
@@ -30,6 +31,8 @@ MISSING = "There is no Chromium: install it with `apt-get install chromium`."
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
 # Milliseconds to wait for an element: long, for machines that do other work too.
 PATIENCE_MS = 30_000
+# Milliseconds until a navigation that sent no request counts as lost.
+NAVIGATION_MS = 15_000
 INTERRUPTED = ("is interrupted by another navigation", "net::ERR_ABORTED")
 
 
@@ -58,16 +61,40 @@ class Tab:
         pytest.fail(f"{path} was replaced by a reload of {left}")
 
     async def _go(self, path: str) -> None:
-        """Navigate; again if the page that is left has just reloaded itself."""
+        """Navigate; again if the page that is left has just reloaded itself.
+
+        A reload at the same moment takes the place of the navigation. Playwright then reports an
+        interruption, or misses it and waits until its timeout: then no request was sent. A request
+        without an answer is a fault of the server and fails.
+        """
+        url = self.url + path
         for _ in range(3):
             try:
-                await self.page.goto(self.url + path, wait_until="commit")
+                async with self._requests() as sent:
+                    await self.page.goto(url, wait_until="commit", timeout=NAVIGATION_MS)
+            except BrowserTimeoutError:
+                if url in sent:
+                    raise
             except BrowserError as error:
                 if not any(words in str(error) for words in INTERRUPTED):
                     raise
             else:
                 return
         pytest.fail(f"{path} was interrupted by other navigations")
+
+    @asynccontextmanager
+    async def _requests(self) -> AsyncIterator[list[str]]:
+        """Addresses that the page requests inside this block."""
+        sent: list[str] = []
+
+        def note(request: Any) -> None:
+            sent.append(request.url)
+
+        self.page.on("request", note)
+        try:
+            yield sent
+        finally:
+            self.page.remove_listener("request", note)
 
     async def loaded(self) -> None:
         """Wait until the page and its scripts are loaded.
