@@ -8,9 +8,10 @@
              that a memory opens with is its subject and stays. The fact's own values are kept, too.
     DELETE   needs a fact that takes the memory back ("no longer", "cancelled") in words that cover
              it, or another text of the same decision that gives its slot another value, or that
-             keeps its values and most of its words.
+             keeps its values and most of its words. A request to forget takes back.
     both     need a fact about the same matter: the same slot, and without slots a common word
-             besides the subject, a near meaning, or a new text with words of the old one. Of a fact
+             besides the subject, a near meaning, or a new text with words of the old one. A request
+             to forget has a slot of its own matter rarely: the words decide, at any time. Of a fact
              and a memory one of which is about a time that is over, neither changes the other,
              unless the fact names what the memory says: see pipeline/text/past.
 
@@ -38,6 +39,7 @@ from pipeline.domain.replaced_values import (
 )
 from pipeline.text import polarity, several, slots
 from pipeline.text.equality import same_text
+from pipeline.text.forget_requests import asks_to_forget
 from pipeline.text.past import is_past
 from pipeline.text.slots import Cardinality
 from pipeline.text.stated_slots import of_other_subjects, same_slot, stated_slot
@@ -159,6 +161,9 @@ class Replacement:
         another matter only if their subjects differ; if their attributes differ, the words of the
         texts decide, as if no slot were known.
         """
+        if asks_to_forget(self.fact):
+            same = self.old_slot == self.fact_slot
+            return self if same else replace(self, old_slot=None, fact_slot=None)
         if not self.without_slots:
             return self
         old = self.old_slot or stated_slot(self.old)
@@ -193,9 +198,10 @@ def objection(change: Replacement) -> Objection | None:
 def is_of_another_time(change: Replacement) -> bool:
     """Tell if of fact and memory one is about a time that is over, and the other is about now.
 
-    "User used to live in Oslo" takes "User lives in Oslo" back: it names the same value.
+    "User used to live in Oslo" takes "User lives in Oslo" back: it names the same value. A request
+    to forget is about any time.
     """
-    if is_past(change.old) == is_past(change.fact):
+    if asks_to_forget(change.fact) or is_past(change.old) == is_past(change.fact):
         return False
     values = [value for value in stated(change.old).values if not value.leads]
     if values:

@@ -23,6 +23,8 @@ These rules apply to every decision:
     UPDATE or DELETE of a pinned memory               withheld
     text that a person deleted after the event came   NOOP
     DELETE of more than a share of the scope          withheld
+    ADD of a request to forget                        NOOP: it is no memory
+    UPDATE of a memory to a request to forget         DELETE
 
 A withheld change is left to a person. If another decision on the same fact stores it, the line is
 NOOP on the memory that stays.
@@ -47,9 +49,12 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.domain.vectors import Vector
 from pipeline.text.equality import text_hash
+from pipeline.text.forget_requests import only_asks_to_forget
 
 # The reason to change no memory of an open conflict.
 UNDECIDED = "Nothing decides between it and the memory."
+# The reason to store nothing.
+NO_MEMORY = "A request to forget is not stored."
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +208,7 @@ def apply_writes(
     """
     changes: list[Change] = []
     for _, group in groupby(writes, key=lambda write: write.position):
-        own = list(group)
+        own = [_carried_out(write) for write in group]
         reviewed = [(_review(write, own, memories, limit), write) for write in own]
         stored = False
         for refusal, write in sorted(reviewed, key=lambda pair: pair[0] is not None):
@@ -278,6 +283,23 @@ def _settled(write: Write, changes: Sequence[Change], memories: ScopeMemories) -
         after = replace(memory, state="RETIRED", superseded_by=successor.id)
         settled.append(_next_version(loser, memories, memory, after))
     return settled
+
+
+def _is_request(write: Write) -> bool:
+    """Tell if a write would store a request to forget that was extracted from a message."""
+    options = write.event.options
+    return options.infer and not options.procedural and only_asks_to_forget(write.text)
+
+
+def _carried_out(write: Write) -> Write:
+    """A DELETE in place of an UPDATE that would write a request to forget into a memory."""
+    if write.outcome is not Outcome.UPDATE or not _is_request(write):
+        return write
+    return replace(write, outcome=Outcome.DELETE)
+
+
+def _not_stored(write: Write) -> Change:
+    return Change(write, Outcome.NOOP, None, write.text, f"{write.reason} ({NO_MEMORY})")
 
 
 def _stores(change: Change) -> bool:
@@ -411,7 +433,7 @@ def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored
     )
     withheld = suggestion if refusal.suggested else None
     why = f"{write.outcome} withheld: {refusal.reason}"
-    if stored:
+    if stored or _is_request(replace(write, text=write.fact.text)):
         reason = f"{write.reason} ({why})"
         noop = Change(write, Outcome.NOOP, target.id, write.fact.text, reason, target)
         return replace(noop, suggestion=withheld)
@@ -422,6 +444,8 @@ def _superseded(target: Memory, write: Write, memories: ScopeMemories) -> Change
     """Store a statement that is older than its memory as history: retired, and superseded by it."""
     reason = f"{write.reason} (The memory was said later.)"
     statement = _with_fact_text(write, "The memory was said later.")
+    if _is_request(statement):
+        return _not_stored(statement)
     if (forgotten := _forgotten(statement, memories)) is not None:
         return forgotten
     older = _new_memory(statement, memories)
@@ -461,7 +485,9 @@ def _with_fact_text(write: Write, why: str) -> Write:
 
 
 def _add(write: Write, memories: ScopeMemories) -> Change:
-    """Add a memory; a NOOP if an active memory has the text."""
+    """Add a memory; a NOOP if an active memory has the text, or if it is a request to forget."""
+    if _is_request(write):
+        return _not_stored(write)
     if (same := _same_text(write, memories)) is not None:
         return same
     memory = _new_memory(write, memories)

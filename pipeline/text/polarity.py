@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from pipeline.text.forget_requests import asks_to_forget
+
 _NEGATIONS = (
     r"\b(?:not|no|never|none|nothing|neither|nor|without|cannot)\b|n['’]t\b",
     r"\b(?:nicht|nichts|nie|niemals|kein(?:e|en|er|em|es)?|ohne|weder)\b",
@@ -64,8 +66,8 @@ def negates(text: str) -> bool:
 
 
 def takes_back(text: str) -> bool:
-    """Tell if the statement says that something is not so, or is so no longer."""
-    return negates(text) or bool(_ENDED.search(text))
+    """Tell if the statement says that something is not so, no longer so, or to be forgotten."""
+    return negates(text) or bool(_ENDED.search(text)) or asks_to_forget(text)
 
 
 def adds(text: str) -> bool:
