@@ -99,7 +99,7 @@ UNITS = {
 }
 # Phrases, with the number of days back of the first and of the last day.
 PHRASES = {
-    r"\b(?:the day before yesterday|vorgestern|anteayer)\b|前天": (2, 2),
+    r"\b(?:(?:the )?day before yesterday|vorgestern|anteayer)\b|前天": (2, 2),
     r"\b(?:yesterday|last night|gestern|ayer|anoche)\b|昨天|昨晚": (1, 1),
     r"\b(?:today|tonight|heute|hoy)\b|今天": (0, 0),
     r"\b(?:recently|lately|kürzlich|neulich|recientemente|últimamente)\b|最近": (30, 0),

@@ -10,7 +10,7 @@ these look ahead too. Uncertain words are no dates: the text stays as it is.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from itertools import islice
@@ -105,6 +105,15 @@ def dated(
     return text, None if span is None else datetime.combine(span.first, time(), UTC)
 
 
+def times_of(text: str, today: date, *, ahead: bool = False) -> list[NamedTime]:
+    """The times that a clause names, in order: also bare weekdays and years, each in its year.
+
+    `ahead`: the clause is about the future.
+    """
+    named = _named_times(text, today, ahead=ahead, only=True)
+    return [replace(time, span=_placed(time.span, today, ahead=ahead)) for time in named]
+
+
 def names_relative_time(text: str, said_at: datetime) -> bool:
     """True for a text with a time that depends on when it is said: "yesterday", "in May"."""
     today = said_at.astimezone(UTC).date()
@@ -192,12 +201,13 @@ def _inserted(text: str, at: int, span: Span) -> str:
 # ── readers: a match and today's date -> a span ──────────────────────────────────────────────────
 
 
-def _number(match: re.Match[str]) -> int:
+def number_of(match: re.Match[str]) -> int:
+    """The number of a match of NUMBER."""
     word = match["number"].lower()
     return NUMBERS.get(word) or int(word)
 
 
-def _moved(unit: str, count: int, today: date) -> Span:
+def moved(unit: str, count: int, today: date) -> Span:
     """The day, or the calendar week, month or year, `count` units from today."""
     match unit:
         case "day":
@@ -213,17 +223,17 @@ def _moved(unit: str, count: int, today: date) -> Span:
 
 def _by_units(sign: int) -> Reader:
     def read(match: re.Match[str], today: date) -> Span:
-        return _moved(UNITS[match["unit"].lower()], sign * _number(match), today)
+        return moved(UNITS[match["unit"].lower()], sign * number_of(match), today)
 
     return read
 
 
 def _next_period(match: re.Match[str], today: date) -> Span:
-    return _moved(UNITS[match["unit"].lower()], 1, today)
+    return moved(UNITS[match["unit"].lower()], 1, today)
 
 
 def _years_away(count: int) -> Reader:
-    return lambda _, today: _moved("year", count, today)
+    return lambda _, today: moved("year", count, today)
 
 
 def _on(day: date) -> Span:
@@ -282,7 +292,7 @@ def _year(match: re.Match[str], _: date) -> Span:
 # Times wherever they stand in a text.
 _ANYWHERE: tuple[tuple[str, Reader], ...] = (
     (rf"(?<![\d-]){YEAR}-(?P<month>[01]\d)(?:-(?P<day>[0-3]\d))?(?![\d-])", _iso_date),
-    (r"\b(?:the day after tomorrow|übermorgen|pasado mañana)\b|后天", days_back((-2, -2))),
+    (r"\b(?:(?:the )?day after tomorrow|übermorgen|pasado mañana)\b|后天", days_back((-2, -2))),
     (r"\btomorrow\b|明天|明晚|明早", days_back((-1, -1))),
     (r"(?<!heute )(?<!gestern )(?<!am )(?<!jeden )(?<!guten )(?<!der )(?<!den )\bmorgen\b",
      days_back((-1, -1))),

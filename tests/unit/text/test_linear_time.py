@@ -65,6 +65,7 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.models.json_answers.json_object": "It raises for a text that is no object.",
     "pipeline.text.dates.read_match": INNER,
     "pipeline.text.when.iso": NO_TEXT,
+    "pipeline.text.when.number_of": INNER,
     "pipeline.text.terms.cut": "It calls terms for each text, in a thread.",
     "pipeline.domain.candidates.chosen": NO_TEXT,
     "pipeline.domain.graph.entity_id": "It calls name_key.",
