@@ -48,7 +48,7 @@ from pipeline.settings import (
     Settings,
     openai_environment,
 )
-from pipeline.stores import Ledger
+from pipeline.stores import Ledger, Pools
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
 from pipeline.webhooks.delivery import WebhookDelivery
@@ -119,7 +119,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     if mirroring:
         walks = LedgerWalks(ledger.engine)
         mirrored = MirroredWalks(mirroring.mirror, mirroring.outbox, walks)
-        ledger = replace(ledger, graph=Graph(ledger.engine, mirrored))
+        ledger.graph = Graph(ledger.engine, mirrored)
     vectors = build_vectors(settings, ledger)
     embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.circuits))
     index = VectorIndex(
@@ -198,14 +198,12 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
     )
     adds = connect(url, pool_size=ADDS_CONNECTIONS, name=name, limits=ADDS)
     long = connect(url, pool_size=LONG_CONNECTIONS, name=name, limits=LONG)
-    return Ledger.of(
-        engine,
+    pools = Pools.of(engine, long=long, adds=adds, verifying=connect(url, pool_size=1, name=name))
+    return Ledger(
+        pools,
         lanes,
-        adds=adds,
-        long=long,
         answers_for=timedelta(hours=settings.dry_run_hours),
         seal_keys=SealKeys([key.encode() for key in settings.seal_keys]),
-        verifying=connect(url, pool_size=1, name=name),
         checkpoint_every=timedelta(seconds=settings.seal_head_s),
     )
 
@@ -255,7 +253,7 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
     days = settings.retention_days
     usage_days = max(settings.usage_days, MONTH_DAYS) if settings.usage_days else None
     return Retention(
-        ledger.long,
+        ledger.pools.long,
         keys_for=timedelta(hours=settings.idempotency_hours),
         outputs_for=timedelta(days=days) if days else None,
         audit_for=timedelta(days=settings.audit_days) if settings.audit_days else None,

@@ -71,163 +71,138 @@ from pipeline.webhooks.store import Webhooks
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """All stores, and the connection pools that they use.
+class Pools:
+    """The connection pools of a process; `engine` is used where another is not given.
 
-    `engine`: for short statements. `long`: for operations on many rows. `adds_engine`: for adds.
-    `verifying`: for verifications.
+    `engine`: for short statements. `long`: for operations whose statements take longer the more
+    rows they change. `adds`: for adds only, so that no read delays an add. `verifying`: for
+    verifications.
     """
 
     engine: AsyncEngine
     long: AsyncEngine
-    adds_engine: AsyncEngine
+    adds: AsyncEngine
     verifying: AsyncEngine
-    lanes: Lanes
-    leases: LaneLeases
-    due_lanes: DueLanes
-    queue: QueueView
-    group_commit: GroupCommit
-    events: Events
-    memories: Memories
-    memory_vectors: MemoryVectors
-    turn_vectors: TurnVectors
-    user_messages: UserMessages
-    export: Export
-    transfers: Transfers
-    histories: MemoryHistory
-    versions: Versions
-    restores: Restore
-    changes: Changes
-    editing: MemoryEditing
-    clearing: DeleteByFilter
-    feedback: Feedback
-    accesses: AccessCounts
-    reads: MemoryReads
-    answers: Answers
-    owners: Owners
-    private_runs: PrivateRuns
-    passages: Passages
-    term_rebuild: TermRebuild
-    indexes: Indexes
-    graph: Graph
-    graph_editing: GraphEditing
-    graph_export: GraphExport
-    graph_outbox: GraphOutbox
-    projects: Projects
-    keys: ApiKeys
-    console_sessions: ConsoleSessions
-    user_tokens: UserTokens
-    audit: AuditLog
-    saved_views: SavedViews
-    members: Members
-    project_deletion: ProjectDeletion
-    cancel_and_replay: CancelAndReplay
-    undo: Undo
-    suggestions: Suggestions
-    decisions: Decisions
-    curator: CuratorRuns
-    summaries: Summaries
-    profiles: Profiles
-    conflicts: Conflicts
-    shadows: Shadows
-    switch: Switch
-    recordings: Recordings
-    kept_answers: KeptAnswers
-    seals: Seals
-    erasures: Erasures
-    webhooks: Webhooks
-    circuits: Circuits
-    costs: Costs
-    balance: Balance
-    samples: QueueSamples
 
     @classmethod
     def of(
         cls,
         engine: AsyncEngine,
+        *,
+        long: AsyncEngine | None = None,
+        adds: AsyncEngine | None = None,
+        verifying: AsyncEngine | None = None,
+    ) -> Pools:
+        """The pools given; `engine` for the others."""
+        return cls(engine, long or engine, adds or engine, verifying or engine)
+
+
+class QueueStores:
+    """Stores of the queue: lanes, events, the answers of models, webhooks."""
+
+    def __init__(self, pools: Pools, lanes: Lanes, keys: SealKeys, answers_for: timedelta) -> None:
+        """`answers_for`: lifetime of the answers of dry runs."""
+        engine, long = pools.engine, pools.long
+        self.lanes = lanes
+        self.leases = LaneLeases(engine, lease=lanes.lease)
+        self.due_lanes = DueLanes(engine, lease=lanes.lease, grace=lanes.grace)
+        self.queue = QueueView(engine)
+        self.group_commit = GroupCommit(Adds(pools.adds, grace=lanes.grace))
+        self.events = Events(engine)
+        self.cancel_and_replay = CancelAndReplay(long, keys, grace=lanes.grace)
+        self.undo = Undo(long)
+        self.answers = Answers(engine)
+        self.kept_answers = KeptAnswers(engine, kept_for=answers_for)
+        self.recordings = Recordings(long)
+        self.circuits = Circuits(engine)
+        self.webhooks = Webhooks(engine)
+
+
+class KnowledgeStores:
+    """Stores of memories, turns and the graph, and of what is computed from them."""
+
+    def __init__(self, pools: Pools, grace: timedelta) -> None:
+        """`grace`: as that of the lanes."""
+        engine, long = pools.engine, pools.long
+        self.memories = Memories(engine)
+        self.memory_vectors = MemoryVectors(engine)
+        self.reads = MemoryReads(engine)
+        self.histories = MemoryHistory(engine)
+        self.editing = MemoryEditing(engine)
+        self.clearing = DeleteByFilter(long, grace=grace)
+        self.feedback = Feedback(engine)
+        self.accesses = AccessCounts(engine)
+        self.versions = Versions(engine)
+        self.restores = Restore(engine)
+        self.changes = Changes(engine)
+        self.user_messages = UserMessages(engine)
+        self.turn_vectors = TurnVectors(engine)
+        self.graph = Graph(engine)
+        self.graph_editing = GraphEditing(engine)
+        self.graph_export = GraphExport(engine)
+        self.graph_outbox = GraphOutbox(engine, long)
+        self.passages = Passages(engine)
+        self.term_rebuild = TermRebuild(long)
+        self.suggestions = Suggestions(engine)
+        self.decisions = Decisions(engine)
+        self.conflicts = Conflicts(engine)
+        self.curator = CuratorRuns(engine)
+        self.summaries = Summaries(engine)
+        self.profiles = Profiles(engine)
+
+
+class AdministrationStores:
+    """Stores of the administration: tenants, replays, transfer, erasure, seals, accounting."""
+
+    def __init__(
+        self, pools: Pools, grace: timedelta, keys: SealKeys, checkpoint_every: timedelta
+    ) -> None:
+        """`checkpoint_every`: time between two recorded heads of a project."""
+        engine, long = pools.engine, pools.long
+        self.owners = Owners(engine)
+        self.projects = Projects(engine)
+        self.members = Members(engine)
+        self.project_deletion = ProjectDeletion(long)
+        self.private_runs = PrivateRuns(engine)
+        self.keys = ApiKeys(engine)
+        self.user_tokens = UserTokens(engine)
+        self.console_sessions = ConsoleSessions(engine)
+        self.saved_views = SavedViews(engine)
+        self.audit = AuditLog(engine)
+        self.shadows = Shadows(long, grace=grace)
+        self.switch = Switch(long, self.shadows)
+        self.indexes = Indexes(long)
+        self.export = Export(long)
+        self.transfers = Transfers(engine)
+        self.erasures = Erasures(long, keys)
+        self.seals = Seals(long, keys, reading=pools.verifying, checkpoint_every=checkpoint_every)
+        self.costs = Costs(engine)
+        self.balance = Balance(engine)
+        self.samples = QueueSamples(engine)
+
+
+class Ledger(QueueStores, KnowledgeStores, AdministrationStores):
+    """All stores, and the connection pools that they use."""
+
+    def __init__(
+        self,
+        pools: Pools,
         lanes: Lanes,
         *,
-        adds: AsyncEngine | None = None,
-        long: AsyncEngine | None = None,
         answers_for: timedelta = timedelta(hours=1),
         seal_keys: SealKeys | None = None,
-        verifying: AsyncEngine | None = None,
         checkpoint_every: timedelta = timedelta(minutes=5),
-    ) -> Ledger:
+    ) -> None:
         """Build all stores over these pools.
 
-        `adds`: pool for adds only, so that no read delays an add. `long`: pool for operations
-        whose statements take longer the more rows they change. Default for both: `engine`.
-        `answers_for`: lifetime of the answers of dry runs. `seal_keys`: sign
-        seals. `verifying`: pool of verifications. `checkpoint_every`: time between two recorded
-        heads of a project.
+        `answers_for`: lifetime of the answers of dry runs. `seal_keys`: sign seals.
+        `checkpoint_every`: time between two recorded heads of a project.
         """
-        adds, long, keys = adds or engine, long or engine, seal_keys or SealKeys()
-        shadows = Shadows(long, grace=lanes.grace)
-        return cls(
-            engine=engine,
-            long=long,
-            adds_engine=adds,
-            verifying=verifying or engine,
-            lanes=lanes,
-            leases=LaneLeases(engine, lease=lanes.lease),
-            due_lanes=DueLanes(engine, lease=lanes.lease, grace=lanes.grace),
-            queue=QueueView(engine),
-            group_commit=GroupCommit(Adds(adds, grace=lanes.grace)),
-            events=Events(engine),
-            memories=Memories(engine),
-            memory_vectors=MemoryVectors(engine),
-            turn_vectors=TurnVectors(engine),
-            user_messages=UserMessages(engine),
-            export=Export(long),
-            transfers=Transfers(engine),
-            histories=MemoryHistory(engine),
-            versions=Versions(engine),
-            restores=Restore(engine),
-            changes=Changes(engine),
-            editing=MemoryEditing(engine),
-            clearing=DeleteByFilter(long, grace=lanes.grace),
-            feedback=Feedback(engine),
-            accesses=AccessCounts(engine),
-            reads=MemoryReads(engine),
-            answers=Answers(engine),
-            owners=Owners(engine),
-            private_runs=PrivateRuns(engine),
-            passages=Passages(engine),
-            term_rebuild=TermRebuild(long),
-            indexes=Indexes(long),
-            graph=Graph(engine),
-            graph_editing=GraphEditing(engine),
-            graph_export=GraphExport(engine),
-            graph_outbox=GraphOutbox(engine, long),
-            projects=Projects(engine),
-            keys=ApiKeys(engine),
-            console_sessions=ConsoleSessions(engine),
-            user_tokens=UserTokens(engine),
-            audit=AuditLog(engine),
-            saved_views=SavedViews(engine),
-            members=Members(engine),
-            project_deletion=ProjectDeletion(long),
-            cancel_and_replay=CancelAndReplay(long, keys, grace=lanes.grace),
-            suggestions=Suggestions(engine),
-            decisions=Decisions(engine),
-            curator=CuratorRuns(engine),
-            summaries=Summaries(engine),
-            profiles=Profiles(engine),
-            conflicts=Conflicts(engine),
-            undo=Undo(long),
-            shadows=shadows,
-            switch=Switch(long, shadows),
-            recordings=Recordings(long),
-            seals=Seals(long, keys, reading=verifying or engine, checkpoint_every=checkpoint_every),
-            kept_answers=KeptAnswers(engine, kept_for=answers_for),
-            erasures=Erasures(long, keys),
-            webhooks=Webhooks(engine),
-            circuits=Circuits(engine),
-            costs=Costs(engine),
-            balance=Balance(engine),
-            samples=QueueSamples(engine),
-        )
+        keys = seal_keys or SealKeys()
+        self.pools, self.engine = pools, pools.engine
+        QueueStores.__init__(self, pools, lanes, keys, answers_for)
+        KnowledgeStores.__init__(self, pools, lanes.grace)
+        AdministrationStores.__init__(self, pools, lanes.grace, keys, checkpoint_every)
 
     async def ping(self) -> None:
         """Check that the database answers."""
@@ -242,5 +217,6 @@ class Ledger:
 
     async def close(self) -> None:
         """Close all pools."""
-        for engine in {self.engine, self.long, self.adds_engine, self.verifying}:
+        pools = self.pools
+        for engine in {pools.engine, pools.long, pools.adds, pools.verifying}:
             await engine.dispose()

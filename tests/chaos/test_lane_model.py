@@ -38,7 +38,7 @@ from pipeline.lanes.adds import Add
 from pipeline.lanes.leases import session_name
 from pipeline.lanes.store import SHARED_ATTEMPTS, Ending, Lanes
 from pipeline.ledger.engine import connect
-from pipeline.stores import Ledger
+from pipeline.stores import Ledger, Pools
 from workers.runtime import LoopThread
 
 T = TypeVar("T")
@@ -504,8 +504,8 @@ def test_no_interleaving_breaks_the_lane_state_machine(
     loop = LoopThread()
     # Else the sweeper takes the worker for dead, once the server has run longer than a lease.
     engine = connect(database_url, pool_size=2, name=session_name(WORKER, "model"))
-    ledger = Ledger.of(
-        engine,
+    ledger = Ledger(
+        Pools.of(engine),
         Lanes(
             engine,
             lease_s=LEASE_S,

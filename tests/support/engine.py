@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import select, text, update
@@ -33,7 +35,7 @@ from pipeline.ledger.engine import ADDS, connect
 from pipeline.ledger.tables import cooldowns, events, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
 from pipeline.replays.store import ReplayLimits
-from pipeline.stores import Ledger
+from pipeline.stores import Ledger, Pools
 from pipeline.tenants.projects import Project
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
@@ -50,7 +52,16 @@ def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -
     engine = connect(url, pool_size=5, name=session_name(WORKER, "test"))
     adds = connect(url, pool_size=4, name=session_name(WORKER, "test"), limits=ADDS)
     machine = lanes_on(engine, batch_events=batch_events, lease_s=lease_s)
-    return Ledger.of(engine, machine, adds=adds)
+    return Ledger(Pools.of(engine, adds=adds), machine)
+
+
+def with_stores(ledger: Ledger, **stores: Any) -> Ledger:
+    """The same ledger with other stores, by name."""
+    changed = copy(ledger)
+    for name, store in stores.items():
+        assert hasattr(changed, name)
+        setattr(changed, name, store)
+    return changed
 
 
 def lanes_on(engine: AsyncEngine, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Lanes:

@@ -141,14 +141,14 @@ async def measure(url: str, project_id: UUID, *, runs: int = RUNS) -> Figures:
             work = server.work()
             for name, run in work.items():
                 figures[name] = {"ms": await _best_ms(run, runs)}
-            with explaining(ledger.engine, ledger.adds_engine) as recorder:
-                for engine in (ledger.engine, ledger.adds_engine):
+            with explaining(ledger.engine, ledger.pools.adds) as recorder:
+                for engine in (ledger.engine, ledger.pools.adds):
                     await engine.dispose()
                 for name, run in work.items():
                     await run()
                     plans = await recorder.taken()
                     figures[name]["rows"] = max((plan.read for plan in plans), default=0)
-            for engine in (ledger.engine, ledger.adds_engine):
+            for engine in (ledger.engine, ledger.pools.adds):
                 await engine.dispose()
     finally:
         await ledger.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -31,7 +31,7 @@ from pipeline.suggestions import service as suggestions
 from pipeline.suggestions.service import Action
 from pipeline.suggestions.store import StoredSuggestion
 from tests.support.api_service import Service, serving
-from tests.support.engine import Engine
+from tests.support.engine import Engine, with_stores
 from tests.support.planted import Part, PlantedMemory, expected, planted
 
 MANY = RunLimits(suggestions=1_000, tokens=10_000_000)
@@ -186,7 +186,7 @@ async def carry_on(
 ) -> list[RunHint]:
     """Run the hints that the sweeper publishes now."""
     hints = await engine.ledger.curator.sweep(limit=10)
-    ledger: Any = engine.ledger if runs is None else replace(engine.ledger, curator=runs)
+    ledger: Any = engine.ledger if runs is None else with_stores(engine.ledger, curator=runs)
     for hint in hints:
         await curator.run(hint, ledger=ledger, model=model, embedder=engine.services.embedder.name)
     return hints

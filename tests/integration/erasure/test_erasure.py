@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
@@ -36,7 +36,7 @@ from pipeline.stores import Ledger
 from pipeline.vector_index.index import SoughtIds, VectorIndex
 from tests.integration.events.test_cancel import is_blocked
 from tests.support.api_service import Service, error_of, serving
-from tests.support.engine import LIMITS, Engine
+from tests.support.engine import LIMITS, Engine, with_stores
 from tests.support.raw_look import raw_look
 from tests.support.stack import wait_until
 
@@ -219,7 +219,7 @@ async def test_a_saved_answer_that_was_not_settled_goes_with_it(service: Service
     body = {"filters": {"agent_id": "bot"}, "schema": shape}
     export_id = (await service.client.post("/v1/exports/", json=body)).json()["id"]
     stopped = Stopped(engine.ledger.lanes)
-    ledger = replace(engine.ledger, lanes=cast("Lanes", stopped))
+    ledger = with_stores(engine.ledger, lanes=stopped)
     worker = replace(engine, services=replace(engine.services, ledger=ledger))
     stage = asyncio.create_task(worker.run(engine.hints.waiting.popleft()))
     await stopped.reached.wait()
@@ -249,9 +249,7 @@ async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
     if when == "answered":
         await engine.drain()
     elif when == "being answered":
-        services = replace(
-            engine.services, ledger=replace(engine.ledger, lanes=cast("Lanes", frozen))
-        )
+        services = replace(engine.services, ledger=with_stores(engine.ledger, lanes=frozen))
         hint = engine.hints.waiting.popleft()
         worker = asyncio.create_task(replace(engine, services=services).run(hint))
         await frozen.reached.wait()
@@ -302,7 +300,7 @@ async def test_a_worker_in_the_middle_of_a_stage_brings_nothing_back(
     await engine.add("I live in Zanzibar.", user_id=MAYA.id)
     hint = await engine.run_until(stage)
     frozen = Frozen(engine.ledger.lanes)
-    services = replace(engine.services, ledger=replace(engine.ledger, lanes=cast("Lanes", frozen)))
+    services = replace(engine.services, ledger=with_stores(engine.ledger, lanes=frozen))
     zombie = asyncio.create_task(replace(engine, services=services).run(hint))
     await frozen.reached.wait()
     event_id = await erase(engine)

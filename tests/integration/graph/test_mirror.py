@@ -27,6 +27,7 @@ from tests.integration.graph.test_editing import act, ids
 from tests.integration.graph.test_reads import FAMILY, drawn, graph, searched, texts
 from tests.support.api_service import MAYA, Service, serving
 from tests.support.bolt_server import BoltAddress
+from tests.support.engine import with_stores
 from tests.support.stack import wait_until
 
 
@@ -46,7 +47,7 @@ def use(service: Service, server: BoltGraph) -> Mirroring:
     ledger = service.engine.ledger
     mirroring = Mirroring(server, ledger.graph_outbox)
     walks = MirroredWalks(server, ledger.graph_outbox, LedgerWalks(ledger.engine))
-    mirrored = replace(ledger, graph=Graph(ledger.engine, walks))
+    mirrored = with_stores(ledger, graph=Graph(ledger.engine, walks))
     stores = replace(service.api.stores, ledger=mirrored, mirroring=mirroring)
     service.app.state.api = replace(service.api, stores=stores)
     return mirroring

@@ -150,7 +150,7 @@ async def filled(ledger: Ledger) -> AsyncIterator[Filled]:
         large = await furnish(service, "large", "I live in Oslo.")
         project_id = UUID(large.holding.project_id)
         await fill.fill(_url(ledger), project_id, lanes=LANES, vector_bytes=VECTOR_BYTES)
-        engines = {ledger.engine, ledger.adds_engine}
+        engines = {ledger.engine, ledger.pools.adds}
         with explaining(*engines) as recorder:
             for engine in engines:
                 await engine.dispose()

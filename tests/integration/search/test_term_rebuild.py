@@ -75,7 +75,7 @@ async def test_a_row_that_changes_at_the_same_time_keeps_its_terms(
     old: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def cut(texts: list[str]) -> list[list[str]]:
-        async with old.ledger.adds_engine.begin() as connection:
+        async with old.ledger.pools.adds.begin() as connection:
             await connection.execute(text("UPDATE memories SET terms = '{edited}'"))
         return [["stale"] for _ in texts]
 

@@ -51,7 +51,7 @@ def use_keys(service: Service, monkeypatch: pytest.MonkeyPatch, *keys: bytes) ->
 async def test_without_tamper_evidence_a_tick_is_one_statement(service: Service) -> None:
     await execute(service, "DELETE FROM seal_projects")
     await service.add("I live in Bern.")
-    with recorded(service.engine.ledger.long) as statements:
+    with recorded(service.engine.ledger.pools.long) as statements:
         assert await seal(service) == 0
     assert len(statements) == 1
 
@@ -204,7 +204,7 @@ async def test_only_an_admin_key_verifies_and_only_one_at_a_time(service: Servic
     reader = {"Authorization": f"Token {made.json()['key']}"}
     for path in ("/v1/verify/", "/v1/verify/heads/"):
         assert (await service.client.get(path, headers=reader)).status_code == 403
-    async with ledger.long.begin() as connection:
+    async with ledger.pools.long.begin() as connection:
         lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
         await connection.execute(lock, {"name": f"verify:{project.id}"})
         assert (await service.client.get("/v1/verify/")).status_code == 409
@@ -223,7 +223,7 @@ async def test_a_project_without_tamper_evidence_is_not_ok_and_reads_nothing(
 ) -> None:
     await live(service)
     await service.engine.ledger.seals.switch(service.engine.project.id, on=False)
-    with recorded(service.engine.ledger.verifying) as statements:
+    with recorded(service.engine.ledger.pools.verifying) as statements:
         answer = await verify(service)
     assert (answer["ok"], answer["enabled"], answer["faults"]) == (False, False, [])
     assert not [words for words, _ in statements if "FROM seals" in words]

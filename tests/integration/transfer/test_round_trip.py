@@ -217,12 +217,12 @@ async def test_a_text_that_the_scope_has_is_not_added_again(engine: Engine) -> N
 
 async def test_an_export_of_many_small_scopes_costs_few_statements(engine: Engine) -> None:
     await furnish(engine)
-    with recorded(engine.ledger.long) as before:
+    with recorded(engine.ledger.pools.long) as before:
         await exported(engine)
     for number in range(20):
         await engine.add("I live in Porto.", user_id=f"user {number}")
     await engine.drain()
-    with recorded(engine.ledger.long) as after:
+    with recorded(engine.ledger.pools.long) as after:
         lines = await exported(engine)
     assert len(of_type(lines, "memory")) > 20
     assert len(after) <= len(before) + 5
