@@ -19,6 +19,7 @@ from pipeline.domain.memories import Memory
 from pipeline.memories.reads import SampledRead
 from pipeline.search import service as search
 from pipeline.search.calibration import scale
+from pipeline.search.query import Query
 from pipeline.tenants.projects import Project
 
 T = TypeVar("T")
@@ -62,14 +63,10 @@ def _traced(project: Project) -> tracing.Attributes:
     return {"gen_ai.operation.name": "search_memory", "gen_ai.memory.store.id": str(project.id)}
 
 
-async def ranked(
-    request: SearchRequest, api: Api, project: Project, user: str | None = None
-) -> search.SearchResult:
-    """Run a search, and count it. `user`: of a token, to whom it is confined."""
-    if request.explain:
-        require_key(user, "explain")
+def _query(request: SearchRequest, api: Api, project: Project, user: str | None) -> Query:
+    """The query of a request, with the settings of the project and the server."""
     question, *earlier = request.turns()
-    query = search.Query(
+    return Query(
         text=question,
         earlier=earlier,
         filter=request.tree(user),
@@ -92,10 +89,19 @@ async def ranked(
         graph=request.enable_graph is not False,
         scale=scale(api.stores.embedder.name, api.settings.semantic_scale),
     )
+
+
+async def ranked(
+    request: SearchRequest, api: Api, project: Project, user: str | None = None
+) -> search.SearchResult:
+    """Run a search, and count it. `user`: of a token, to whom it is confined."""
+    if request.explain:
+        require_key(user, "explain")
+    query = _query(request, api, project, user)
     stores = api.stores
     begun = time.perf_counter()
     with tracing.span("search_memory", _traced(project)) as span:
-        span.text("gen_ai.memory.query.text", question)
+        span.text("gen_ai.memory.query.text", query.text)
         ranking = await search.search(
             project.id,
             query,
@@ -104,8 +110,9 @@ async def ranked(
             index=stores.index,
             turns=stores.turns,
             reranker=api.reranker,
-            concurrency_limit=api.concurrency_limit,
-            embedder_timeout_s=api.settings.search_embedder_timeout_s,
+            limits=search.SearchLimits(
+                api.concurrency_limit, api.settings.search_embedder_timeout_s
+            ),
         )
         span.set({"memlane.results": len(ranking.hits)})
     api.figures.searched(project.id)
@@ -115,7 +122,7 @@ async def ranked(
     if not request.explain and may_be_sampled(query.filter):
         api.reads.searched(
             [
-                SampledRead(hit.passage.id, question, place, hit.score.total)
+                SampledRead(hit.passage.id, query.text, place, hit.score.total)
                 for place, hit in enumerate(ranking.hits, 1)
                 if isinstance(hit.passage, Memory)
             ]

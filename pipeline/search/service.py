@@ -24,12 +24,11 @@ from pipeline.cpu_thread import beside_loop
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Overloaded, TransientError
 from pipeline.domain.events import FailureCode
-from pipeline.domain.filters import Filter, pinned
+from pipeline.domain.filters import pinned
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import PassageKey, Turn
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector
-from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.events.store import Standing
 from pipeline.graph.chains import Near, chains, unknown_phrases
 from pipeline.graph.meanings import by_embedder, by_facts
@@ -38,7 +37,6 @@ from pipeline.graph.views import GraphPath, GraphTimes, Walk
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
-from pipeline.search.calibration import IDENTITY, Scale
 from pipeline.search.candidates import Candidate
 from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.search.conversation import blended
@@ -50,15 +48,14 @@ from pipeline.search.fusion import fuse
 from pipeline.search.latest import Hit, latest_first
 from pipeline.search.links import near_answers, with_links
 from pipeline.search.ports import SearchStores
+from pipeline.search.query import Query
 from pipeline.search.rerank import Reranking, rerank
 from pipeline.search.sessions import locate
-from pipeline.search.signals import names_time, set_signals
+from pipeline.search.signals import ChannelScores, names_time, set_signals
 from pipeline.search.store import WordHits
-from pipeline.search.weights import Weights
 from pipeline.search.where import Where
-from pipeline.text import terms
 from pipeline.text.question_topics import NO_TOPICS, Topics, topics
-from pipeline.text.questions import content_words, has_known_question_words, is_latin
+from pipeline.text.questions import has_known_question_words
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
@@ -79,96 +76,19 @@ LONGEST_S = 60.0
 GRAPH_TIMEOUT_S = 2.0
 # If the comparison of words takes longer, the search compares meanings alone.
 WORDS_TIMEOUT_S = 5.0
-# If the embedder takes longer, the search compares words alone.
-EMBEDDER_TIMEOUT_S = 5.0
 LOCAL = "local/"
 TOOK_TOO_LONG = "The search took too long and was stopped: narrow its filter or top_k."
-OPEN = ConcurrencyLimit()
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """A search.
+class SearchLimits:
+    """Searches at once, and seconds for a remote embedder; without an answer words are compared."""
 
-    `threshold` is compared with the semantic score (0..1), which is the cosine on the embedder's
-    `scale`; 0 excludes nothing.
+    at_once: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
+    embedder_s: float = 5.0
 
-    `keyword_search` also returns passages with a word of the query; `filter_memories` removes those
-    that do not account for the query (see pipeline/search/evidence); `rerank` uses the reranker.
-    `default_cut` leaves out results without any sign of an answer (see pipeline/search/cutoff);
-    the three options above, and a question with earlier turns, turn it off.
 
-    `now`: the time of the query, for "last week"; None is the present. `around`: number of turns
-    before and after each hit. `explain`: ids to explain; None means the best that were not
-    returned.
-
-    `earlier`: the user's turns before the question, newest first; see pipeline/search/conversation.
-    `decay`: that of the project, see pipeline/domain/decay. `snapshot`: the time of the memories
-    and relations; see pipeline/domain/versions. `graph`: return relations.
-    """
-
-    text: str
-    filter: Filter
-    top_k: int
-    threshold: float
-    show_expired: bool = False
-    show_superseded: bool = False
-    facts: bool = True
-    turns: bool = False
-    now: datetime | None = None
-    around: int = 0
-    explain: Sequence[UUID] | None = ()
-    keyword_search: bool = False
-    filter_memories: bool = False
-    rerank: bool = False
-    default_cut: bool = False
-    weights: Weights = field(default_factory=Weights)
-    scale: Scale = IDENTITY
-    earlier: Sequence[str] = ()
-    decay: Decay | None = None
-    snapshot: Snapshot = CURRENT
-    graph: bool = True
-
-    @property
-    def is_cut(self) -> bool:
-        """Tell if the default cut applies: the question says by itself what it is about."""
-        otherwise = self.keyword_search or self.filter_memories or self.rerank or self.earlier
-        return (
-            self.default_cut
-            and not otherwise
-            and has_known_question_words(self.text)
-            and bool(content_words(self.text))
-        )
-
-    @property
-    def measures_evidence(self) -> bool:
-        """Tell if the candidates' evidence is compared."""
-        return self.filter_memories or self.is_cut
-
-    @property
-    def has_known_meaning(self) -> bool:
-        """Tell if the embedder knows the script of the question."""
-        return not self.scale.only_latin or is_latin(self.text)
-
-    @property
-    def explains(self) -> bool:
-        """Tell if the query asks for explanations."""
-        return self.explain is None or bool(self.explain)
-
-    @property
-    def turns_asked(self) -> tuple[str, ...]:
-        """The question and the turns before it, newest first."""
-        return (self.text, *self.earlier)
-
-    @property
-    def terms(self) -> list[str]:
-        """The words to compare; those of the question come first."""
-        return terms.query_terms("\n".join(self.turns_asked))
-
-    @property
-    def whole_text(self) -> str:
-        """The conversation in its order, as one text."""
-        return "\n".join(reversed(self.turns_asked))
+NO_LIMITS = SearchLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,25 +149,24 @@ async def search(
     index: VectorIndex,
     turns: VectorIndex | None = None,
     reranker: Reranker | None = None,
-    concurrency_limit: ConcurrencyLimit = OPEN,
-    embedder_timeout_s: float = EMBEDDER_TIMEOUT_S,
+    limits: SearchLimits = NO_LIMITS,
 ) -> SearchResult:
     """Search a project's memories, and its turns if the query asks for them.
 
     `index` has the memories, `turns` the turns; without it, turns are found by words alone. So is
-    everything if a remote embedder returns no vector within `embedder_timeout_s`.
+    everything if a remote embedder returns no vector within `limits.embedder_s`.
 
     Errors: Overloaded after a minute.
     """
     # Before the limit, because a remote model uses no CPU here. Pending events are counted
     # before anything is read: if there are none, the results below are complete.
     embedded, standing = await asyncio.gather(
-        _embed(project_id, query, embedder, embedder_timeout_s),
+        _embed(project_id, query, embedder, limits.embedder_s),
         _standing(project_id, query, ledger, embedder),
     )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
-        async with asyncio.timeout(LONGEST_S), concurrency_limit.turn():
+        async with asyncio.timeout(LONGEST_S), limits.at_once.turn():
             return await _search(project_id, query, embedded, standing, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
@@ -273,27 +192,13 @@ async def _search(
 ) -> SearchResult:
     """Run the steps of a search after embedding; see the module's diagram."""
     ledger = stores.ledger
-    where = Where.of(
-        project_id,
-        query.filter,
-        facts=query.facts,
-        turns=query.turns,
-        expired=query.show_expired,
-        older=query.show_superseded,
-        snapshot=query.snapshot,
-    )
+    where = query.where(project_id)
     stale = standing is None or standing.stale
     related = standing is not None and (standing.related or not where.is_current)
     ranked, words, dense, walk = await _ranked(
         project_id, query, where, embedded, stores, stale=stale, related=related and query.graph
     )
-    cutoff = Cutoff(
-        query.top_k,
-        threshold=0.0 if dense.degraded else query.threshold,
-        by_words=query.keyword_search,
-        strict=query.filter_memories,
-        lenient=query.is_cut and not (dense.degraded or words.degraded),
-    )
+    cutoff = _cutoff(query, words, dense)
     reranking = Reranking(ranked)
     if query.rerank:
         reranking = await rerank(
@@ -328,6 +233,17 @@ async def _search(
         incomplete=dense.incomplete,
         left_out=_ranks_left_out(cutoff.first(reranking.ranked), hits),
         bounded_parts=[DegradedPart.WORDS] if words.cut else [],
+    )
+
+
+def _cutoff(query: Query, words: WordHits, dense: DenseHits) -> Cutoff:
+    """The cut of the query; a channel that did not answer excludes nothing."""
+    return Cutoff(
+        query.top_k,
+        threshold=0.0 if dense.degraded else query.threshold,
+        by_words=query.keyword_search,
+        strict=query.filter_memories,
+        lenient=query.is_cut and not (dense.degraded or words.degraded),
     )
 
 
@@ -439,13 +355,9 @@ async def _ranked(
         can_earn = set_signals(
             candidates,
             query.turns_asked,
-            words=words.shares,
-            cosines=dense.cosines,
-            vector=dense.vector,
+            ChannelScores(words.shares, dense.cosines, dense.vector, on_paths, on_chains),
             scale=query.scale,
             now=now,
-            on_paths=on_paths,
-            on_chains=on_chains,
         )
         ranked = fuse(candidates, query.weights, can_earn)
         _measure(ranked, query, embedded, dense)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +16,6 @@ from pipeline.search.candidates import Candidate, Signals
 from pipeline.text import dates, terms
 from pipeline.text.speakers import first_named
 
-NO_PATHS: Mapping[UUID, float] = MappingProxyType({})
 HALF_LIFE = timedelta(days=30)
 _ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
@@ -26,30 +25,41 @@ def names_time(text: str) -> bool:
     return bool(dates.spans(text, _ANY_TIME))
 
 
+@dataclass(frozen=True, slots=True)
+class ChannelScores:
+    """Results of the channels.
+
+    `words` and `cosines`: by passage, for those that the channel found. `vector`: of the query.
+    `on_paths`: by a memory's id, the share of the query that the best path with one of its
+    relations accounts for; `on_chains`: the score of the best chain (pipeline/graph/chains).
+    """
+
+    words: Mapping[PassageKey, float]
+    cosines: Mapping[PassageKey, float]
+    vector: Vector
+    on_paths: Mapping[UUID, float]
+    on_chains: Mapping[UUID, float]
+
+
 def set_signals(
     candidates: Sequence[Candidate],
     turns: Sequence[str],
+    channels: ChannelScores,
     *,
-    words: Mapping[PassageKey, float],
-    cosines: Mapping[PassageKey, float],
-    vector: Vector,
     scale: Scale,
     now: datetime | None,
-    on_paths: Mapping[UUID, float] = NO_PATHS,
-    on_chains: Mapping[UUID, float] = NO_PATHS,
 ) -> set[str]:
     """Set each candidate's signals. Returns the terms that an answer can have.
 
     `turns`: the question, and the turns before it, newest first. A time counts only if the question
     names it; a speaker is that of the newest turn that names one.
 
-    `words` and `cosines` are the results of the two channels. A candidate without a cosine, but
-    with an embedding, is compared with `vector` here. `now`: time of the query, None if no term
-    depends on it. `on_paths`: by a memory's id, the share of the query that the best path with one
-    of its relations accounts for; `on_chains`: the score of the best chain (pipeline/graph/chains).
+    A candidate without a cosine, but with an embedding, is compared with the query's vector here.
+    `now`: time of the query, None if no term depends on it.
     """
     text = turns[0]
-    cosines = _compared(candidates, cosines, vector)
+    words, on_paths, on_chains = channels.words, channels.on_paths, channels.on_chains
+    cosines = _compared(candidates, channels.cosines, channels.vector)
     near = [cosines.get(candidate.key) for candidate in candidates]
     calibrated = scale.scores([-1.0 if cosine is None else cosine for cosine in near])
     times = dates.spans(text, now) if now else ()
@@ -68,7 +78,7 @@ def set_signals(
             0.0 if cosine is None else on_scale,
         )
     can_earn = {
-        "dense": vector.size > 0,
+        "dense": channels.vector.size > 0,
         "lexical": any(terms.query_terms(turn) for turn in turns),
         "speaker": speaker is not None,
         "date": now is not None and names_time(text),

@@ -49,6 +49,7 @@ from pipeline.ledger.tables import events, lanes, memories, messages, turn_vecto
 from pipeline.migrate import migrate
 from pipeline.search import service as search
 from pipeline.search.concurrency import ConcurrencyLimit
+from pipeline.search.query import Query
 from pipeline.settings import Settings
 from pipeline.text import terms as lexical
 from pipeline.text.equality import text_hash
@@ -212,14 +213,14 @@ async def _ask(job: Asked) -> tuple[list[float], float, float]:
     speech = Speech(random.Random(os.getpid()))
     took: list[float] = []
     left = iter(range(job.queries + WARM))
-    concurrency_limit = ConcurrencyLimit(searches_at_once(job.settings))
+    limits = search.SearchLimits(ConcurrencyLimit(searches_at_once(job.settings)))
     async with opened(job.settings) as stores:
 
         async def client() -> None:
             for _ in left:
                 where = parse({"user_id": str(random.randrange(job.users))})
                 text = speech.sentence(QUERY_WORDS)
-                query = search.Query(text, where, 10, 0.0, turns=job.turns)
+                query = Query(text, where, 10, 0.0, turns=job.turns)
                 began = time.perf_counter()
                 await search.search(
                     job.project,
@@ -228,7 +229,7 @@ async def _ask(job: Asked) -> tuple[list[float], float, float]:
                     embedder=stores.embedder,
                     index=stores.index,
                     turns=stores.turns,
-                    concurrency_limit=concurrency_limit,
+                    limits=limits,
                 )
                 took.append(1000 * (time.perf_counter() - began))
 

@@ -29,7 +29,8 @@ from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.modes import Mode
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
-from pipeline.search.service import Query, search
+from pipeline.search.query import Query
+from pipeline.search.service import search
 from tests.support.engine import Engine
 
 TOKENS = 100

@@ -26,7 +26,8 @@ from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.store import Touchable
 from pipeline.ports import ExtractionRequest, VectorHit, VectorRecord
 from pipeline.search.latest import Hit
-from pipeline.search.service import Query, SearchResult, search
+from pipeline.search.query import Query
+from pipeline.search.service import SearchResult, search
 from tests.support.engine import Engine
 from tests.support.stack import wait_until
 

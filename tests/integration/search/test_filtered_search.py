@@ -10,7 +10,8 @@ import pytest
 
 from pipeline.domain.filters import parse
 from pipeline.search import dense
-from pipeline.search.service import Query, SearchResult, search
+from pipeline.search.query import Query
+from pipeline.search.service import SearchResult, search
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
 

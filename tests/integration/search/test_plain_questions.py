@@ -14,7 +14,8 @@ from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.ingest.accept import accept
 from pipeline.search.calibration import scale
-from pipeline.search.service import Query, SearchResult, search
+from pipeline.search.query import Query
+from pipeline.search.service import SearchResult, search
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.plain_questions import FACTS

@@ -23,7 +23,8 @@ from pipeline.domain.vectors import Vector
 from pipeline.ingest.accept import accept
 from pipeline.ledger.tables import memories
 from pipeline.search import service
-from pipeline.search.service import Query, SearchResult, search
+from pipeline.search.query import Query
+from pipeline.search.service import SearchLimits, SearchResult, search
 from pipeline.search.weights import Weights
 from tests.support.engine import Engine
 
@@ -281,7 +282,7 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
         ledger=engine.ledger,
         embedder=Hanging(),
         index=engine.services.index,
-        embedder_timeout_s=0.01,
+        limits=SearchLimits(embedder_s=0.01),
     )
     assert answer.degraded
     assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]

@@ -8,7 +8,8 @@ import pytest
 
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.filters import parse
-from pipeline.search.service import Query, SearchResult, search
+from pipeline.search.query import Query
+from pipeline.search.service import SearchResult, search
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store

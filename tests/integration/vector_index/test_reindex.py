@@ -22,7 +22,8 @@ from pipeline.migrate import add_pgvector
 from pipeline.ports import VectorRecord, VectorStore
 from pipeline.reindex.service import reindex
 from pipeline.reindex.store import ReindexProgress
-from pipeline.search.service import Query, search
+from pipeline.search.query import Query
+from pipeline.search.service import search
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector

@@ -30,7 +30,8 @@ from pipeline.memories import service as memories
 from pipeline.memories.delete_by_filter import DeleteRequest
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.replays.store import ReplayOptions
-from pipeline.search.service import Query, SearchResult, search
+from pipeline.search.query import Query
+from pipeline.search.service import SearchResult, search
 from pipeline.settings import Settings
 from pipeline.turns.vectors import MOST_CHARACTERS
 from pipeline.vector_index.index import VectorIndex

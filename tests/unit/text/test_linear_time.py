@@ -166,9 +166,7 @@ def set_signals_of(text: str) -> None:
     signals.set_signals(
         speakers,
         [text] * 5,
-        words={},
-        cosines={},
-        vector=np.zeros(0, np.float32),
+        signals.ChannelScores({}, {}, np.zeros(0, np.float32), {}, {}),
         scale=scale("x"),
         now=NOW,
     )
