@@ -33,6 +33,15 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _keep_our_logging(**_: Any) -> None:
+    """Receiver of `setup_logging`: any receiver stops Celery from configuring logging."""
+
+
+def _log_dropped(name: str, **_: Any) -> None:
+    """Log an unknown message, which Celery drops; the sweeper publishes a new hint."""
+    log.warning("hint_dropped", task=name)
+
+
 def main() -> None:
     """Run one worker process until it is stopped by a signal."""
     arguments = _arguments()
@@ -58,10 +67,7 @@ def main() -> None:
     warm = threading.Event()
     probes = probes_of(configured, warm.is_set)
 
-    # Celery keeps only weak references to receivers: these functions live as long as this frame.
-    def keep_our_logging(**_: Any) -> None:
-        """Receiver of `setup_logging`: any receiver stops Celery from configuring logging."""
-
+    # Celery keeps only a weak reference to a receiver: this one lives as long as this frame.
     def ready(**_: Any) -> None:
         """Load the models and start the watchdog once Celery takes hints."""
         log.info("worker_ready", llm=configured.llm.model, embedder=configured.embedder.model)
@@ -73,12 +79,8 @@ def main() -> None:
             # Ready even if loading failed: a model may be unavailable for now.
             warming.add_done_callback(lambda _: arguments.ready_file.touch())
 
-    def unknown(name: str, **_: Any) -> None:
-        """Log an unknown message, which Celery drops; the sweeper publishes a new hint."""
-        log.warning("hint_dropped", task=name)
-
-    task_unknown.connect(unknown)
-    setup_logging.connect(keep_our_logging)
+    task_unknown.connect(_log_dropped)
+    setup_logging.connect(_keep_our_logging)
     worker_ready.connect(ready)
     shutdown = Shutdown(runtime, watchdog, dispatcher, configured.stop_s)
     shutdown.listen()
