@@ -6,7 +6,7 @@ next page reads rows up to that time and skips those. So a page costs the same h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -26,11 +26,11 @@ class PageCursor:
     before: datetime | None = None
     skip: int = 0
 
-    def bounds(self, period: dict[str, datetime]) -> dict[str, datetime]:
+    def bounds(self, period: Mapping[str, datetime]) -> Mapping[str, datetime]:
         """The period, ended by the cursor."""
         if self.before is None:
             return period
-        return period | {"lte": min(self.before, period.get("lte", self.before))}
+        return {**period, "lte": min(self.before, period.get("lte", self.before))}
 
     def after(self, times: Sequence[datetime]) -> dict[str, str] | None:
         """Query of the next page, behind rows with these times; None if this page is not full."""

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Query, Request
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
 from api.events import views as event_views
-from api.events.schemas import UNRECORDED, ReplayManyRequest, ReplayRequest, UndoRequest
+from api.events.query import EventsQueried
+from api.events.schemas import ReplayManyRequest, ReplayRequest, UndoRequest
 from api.events.views import EventJson, ReplayedJson, UndoneJson
 from api.http.ids import EntityIds, uuid
 from api.http.json_types import PageJson
@@ -21,7 +22,6 @@ from api.http.strict_json import StrictJson
 from api.http.typed_route import example
 from api.lists.schemas import LONGEST_WAIT_S
 from api.profiles import views as profile_views
-from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
 from pipeline.domain.graph import GraphStatus
@@ -79,25 +79,12 @@ async def stream(event_id: str, api: Given, project: Caller) -> EventStream:
 
 @router.get("/v1/events/")
 async def list_events(
-    api: Given,
-    project: Caller,
-    http: Request,
-    page: Paged,
-    ids: EntityIds,
-    status: str | None = None,
-    event_type: str | None = None,
-    start_date: str | None = None,
-    end_date: str | None = None,
+    api: Given, project: Caller, http: Request, query: EventsQueried, page: Paged, ids: EntityIds
 ) -> PageJson[EventJson]:
     """The project's events, newest first. `status` and `event_type` accept several words, separated
     by commas.
     """
-    wanted = EventFilter(
-        ids,
-        kinds=kinds(event_type) if event_type else (),
-        statuses=statuses(status) if status else (),
-        created=period(start_date, end_date),
-    )
+    wanted = query.filter(ids)
     events, count = await api.stores.ledger.events.page(
         project.id, wanted, limit=page.limit, offset=page.offset
     )
@@ -203,21 +190,3 @@ async def undo(
         key_id=grant.key_id,
     )
     return event_views.undone(identity, undone)
-
-
-def statuses(value: str) -> list[str]:
-    """A client's statuses as the ledger's: FAILED includes CANCELLED. Errors: InvalidInput."""
-    words = _words("status", value, list(Status))
-    return [*words, Status.CANCELLED] if Status.FAILED in words else words
-
-
-def kinds(value: str) -> list[str]:
-    """A client's event types as the ledger's; reads are not recorded. Errors: InvalidInput."""
-    return _words("event_type", value, [*EventType, *UNRECORDED])
-
-
-def _words(name: str, value: str, known: list[str]) -> list[str]:
-    words = [word.strip().upper() for word in value.split(",")]
-    if not set(words) <= set(known):
-        raise InvalidInput(f"{name} is one of {', '.join(known)}.")
-    return words

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import cast
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.graph import views as graph_views
-from api.graph.schemas import LONGEST_NAME, MergeRequest, RenameRequest
+from api.graph.query import NeighbourhoodQueried
+from api.graph.schemas import MergeRequest, RenameRequest
 from api.graph.views import DeletedEntityJson, GraphEntityJson, GraphRowJson
 from api.http.ids import SomeEntityIds
 from api.http.json_types import PageJson
@@ -19,11 +20,8 @@ from api.http.strict_json import StrictJson
 from api.search import views as search_views
 from api.search.views import RelationPageJson
 from pipeline.domain.filters import moment
-from pipeline.graph.views import GraphTimes
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=StrictJson)
-
-Name = Annotated[str | None, Query(min_length=1, max_length=LONGEST_NAME)]
 
 
 @router.get("/")
@@ -31,13 +29,9 @@ async def neighbourhood(
     api: Given,
     project: Caller,
     http: Request,
+    query: NeighbourhoodQueried,
     page: Paged,
     ids: SomeEntityIds,
-    entity: Name = None,
-    entity_id: UUID | None = None,
-    hops: Annotated[int, Query(ge=1, le=3)] = 1,
-    as_of: str | None = None,
-    valid_at: str | None = None,
 ) -> RelationPageJson:
     """The relations around an entity, by name or id, nearest first, up to `hops` away; without an
     entity all relations of these ids, newest first.
@@ -45,19 +39,21 @@ async def neighbourhood(
     `valid_at`: those that held in the world at that time; `as_of`: those that Memlane knew then.
     `incomplete`: relations may be missing, because more than 1,000 scopes have these ids.
     """
-    times = GraphTimes(
-        None if as_of is None else moment("as_of", as_of),
-        None if valid_at is None else moment("valid_at", valid_at),
-    )
+    times = query.times()
     graph = api.stores.ledger.graph
-    if entity is None and entity_id is None:
+    if query.entity is None and query.entity_id is None:
         rows, count = await graph.page(
             project.id, ids, times=times, limit=page.limit, offset=page.offset
         )
         incomplete = False
     else:
         near, incomplete = await graph.around(
-            project.id, ids, name=entity, node_id=entity_id, hops=hops, times=times
+            project.id,
+            ids,
+            name=query.entity,
+            node_id=query.entity_id,
+            hops=query.hops,
+            times=times,
         )
         rows, count = near[page.offset : page.offset + page.limit], len(near)
     envelope = page.envelope([search_views.path(row) for row in rows], count, http)

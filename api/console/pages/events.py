@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -20,11 +21,11 @@ from api.console.word_marks import source_parts
 from api.dependencies import Api, Given
 from api.events import routes
 from api.events import views as event_views
+from api.events.query import EventsQueried
 from api.events.schemas import ReplayRequest, UndoRequest
 from api.http.ids import EntityIds, uuid
 from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
 from pipeline.domain.events import EventType, FailureCode, Status
-from pipeline.domain.filters import EventFilter, period
 from pipeline.events.store import Progress
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
@@ -37,18 +38,14 @@ async def list_events(
     session: Viewing,
     ids: EntityIds,
     cursor: At,
-    status: str = "",
-    event_type: str = "",
+    query: EventsQueried,
     code: str = "",
-    start_date: str = "",
-    end_date: str = "",
 ) -> Response:
     """The project's events, newest first, with filters."""
-    wanted = EventFilter(
-        ids,
-        kinds=routes.kinds(event_type) if event_type else (),
-        statuses=routes.statuses(status) if status else (),
-        created=cursor.bounds(period(start_date, end_date)),
+    stated = query.filter(ids)
+    wanted = replace(
+        stated,
+        created=cursor.bounds(stated.created),
         code=FailureCode(code) if code in list(FailureCode) else None,
     )
     rows = await api.stores.ledger.events.newest(

@@ -14,6 +14,7 @@ from api.console.rendering import POLICY, back, page_number, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
 from api.graph import routes
+from api.graph.query import NeighbourhoodQuery
 from api.graph.schemas import MergeRequest, RenameRequest
 from api.http.ids import EntityIds, uuid
 from api.http.paging import PageRange
@@ -47,17 +48,14 @@ async def graph(
     incomplete, count, number = False, 0, page_number(request)
     drawing, place = divmod((number - 1) * SHOWN, DRAWN)
     if ids:
-        answer = await routes.neighbourhood(
-            api,
-            session.project,
-            request,
-            PageRange(drawing + 1, DRAWN),
-            ids,
+        query = NeighbourhoodQuery(
             entity=entity or None,
-            entity_id=None,
             hops=int(hops) if hops in ("1", "2", "3") else 1,
             as_of=as_of or None,
             valid_at=valid_at or None,
+        )
+        answer = await routes.neighbourhood(
+            api, session.project, request, query, PageRange(drawing + 1, DRAWN), ids
         )
         rows, count, incomplete = answer["results"], answer["count"], answer["incomplete"]
     page = show(

@@ -1,10 +1,11 @@
 """Search debugger: the score of each result by channel, and why others are not among them."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: FastAPI cannot resolve such annotations of a class.
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from api.console.forms import checked
 from api.console.page_route import PageRoute
@@ -20,25 +21,32 @@ from pipeline.tenants.projects import Project
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
 
+@dataclass(frozen=True, slots=True)
+class SearchForm:
+    """The fields of the page. `other`: a second question. `why`: ids to explain."""
+
+    q: str = ""
+    other: str = ""
+    why: str = ""
+    turns: str = ""
+    top_k: str = ""
+
+
 @router.get("/search")
 async def search(
     request: Request,
     api: Given,
     session: Viewing,
     ids: EntityIds,
-    q: str = "",
-    other: str = "",
-    why: str = "",
-    turns: str = "",
-    top_k: str = "",
+    form: Annotated[SearchForm, Depends()],
 ) -> Response:
-    """The results of one or two questions, with their scores. `why`: ids to explain."""
-    questions = [text for text in (q.strip(), other.strip()) if text]
+    """The results of one or two questions, with their scores."""
+    questions = [text for text in (form.q.strip(), form.other.strip()) if text]
     if questions and not ids:
         raise InvalidInput("Give a user, agent, app or run: a search covers the memories of one.")
-    named = [str(uuid("id", word)) for word in why.replace(",", " ").split()]
+    named = [str(uuid("id", word)) for word in form.why.replace(",", " ").split()]
     answers = [
-        await _ask(api, session.project, text, ids, named, turns=bool(turns), top_k=top_k)
+        await _ask(api, session.project, text, ids, named, turns=bool(form.turns), top_k=form.top_k)
         for text in questions
     ]
     return show(request, "search.html", answers=list(zip(questions, answers, strict=True)))
