@@ -20,6 +20,9 @@ from pipeline.ledger.sql_files import PART
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("api", "workers", "pipeline", "deploy", "clients")
 LONGEST_FILE = 600
+# Lines of a function with its docstring; parameters without `self` and `cls`.
+LONGEST_FUNCTION, MOST_PARAMETERS = 60, 8
+MIGRATIONS = "pipeline/ledger/migrations/"
 VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
 # The stage boundary, the API's last resort, and three loops that go on after any error: the
 # sweeper's jobs, the projector, and the thread that publishes hints. A span raises it again.
@@ -72,6 +75,79 @@ def test_no_file_is_too_long() -> None:
     counts = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in files}
     long = {name: count for name, count in counts.items() if count > LONGEST_FILE}
     assert not long, f"Longer than {LONGEST_FILE} lines: {long}. Split them by subject."
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(path: Path) -> list[Function]:
+    return [node for node in nodes(path) if isinstance(node, Function)]
+
+
+def parameters(function: Function) -> list[ast.arg]:
+    """The parameters that a caller passes. Typer reads each option of a command from one."""
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    if any(arg.annotation and ast.unparse(arg.annotation) == "typer.Context" for arg in named):
+        return []
+    return [arg for arg in named if arg.arg not in ("self", "cls")]
+
+
+def is_too_long(function: Function) -> bool:
+    return (function.end_lineno or 0) - function.lineno >= LONGEST_FUNCTION
+
+
+def has_too_many_parameters(function: Function) -> bool:
+    return len(parameters(function)) > MOST_PARAMETERS
+
+
+def _written_by_hand() -> list[Path]:
+    """Files of the product; a migration is one function that lists what it changes."""
+    return [path for path in sources() if not name_of(path).startswith(MIGRATIONS)]
+
+
+def test_no_function_is_too_long() -> None:
+    long = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in _written_by_hand()
+        for node in functions(path)
+        if is_too_long(node)
+    ]
+    assert not long, f"Longer than {LONGEST_FUNCTION} lines: {long}. Name the parts."
+
+
+def test_no_function_has_too_many_parameters() -> None:
+    many = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in _written_by_hand()
+        for node in functions(path)
+        if has_too_many_parameters(node)
+    ]
+    assert not many, f"More than {MOST_PARAMETERS} parameters: {many}. Make a value of some."
+
+
+def function_of(code: str) -> Function:
+    [function] = ast.parse(code).body
+    assert isinstance(function, Function)
+    return function
+
+
+@pytest.mark.parametrize(("lines", "is_long"), [(59, False), (60, True)])
+def test_the_check_for_long_functions_sees_them(lines: int, is_long: bool) -> None:
+    assert is_too_long(function_of("async def run():" + "\n    pass" * lines)) is is_long
+
+
+@pytest.mark.parametrize(
+    ("signature", "are_too_many"),
+    [
+        ("self, a, b, c, d, e, f, g, h", False),
+        ("self, a, b, c, d, e, f, g, h, i", True),
+        ("a, b, c, d, /, e, f, *, g, h, i", True),
+        ("context: typer.Context, a, b, c, d, e, f, g, h, i", False),
+    ],
+)
+def test_the_check_for_parameters_counts_them(signature: str, are_too_many: bool) -> None:
+    assert has_too_many_parameters(function_of(f"def run({signature}): ...")) is are_too_many
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
