@@ -22,7 +22,6 @@ from api.auth.rate_limit import RateLimit
 from api.backpressure import Backpressure, FairDispatcher
 from api.console import pages as console
 from api.dependencies import Api
-from api.description import describe
 from api.events.watch import EventWatch
 from api.http.cross_origin import KnownOrigins, ProjectOrigins
 from api.http.disconnect import EndWithClient
@@ -38,6 +37,7 @@ from api.http.middleware import (
 from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
+from api.openapi import describe
 from api.routers import ROUTERS
 from api.search.read_sample import ReadSample
 from api.system.figures import Figures

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from api.adds import views as add_views
-from api.adds.schemas import AddRequest
-from api.adds.views import QueuedJson, RemarksJson, StoredJson
+from api.adds import responses as add_responses
+from api.adds.requests import AddRequest
+from api.adds.responses import QueuedJson, RemarksJson, StoredJson
 from api.dependencies import Api
 from api.http import unknown_fields
 from pipeline.domain.events import Priority, Status
@@ -28,7 +28,7 @@ async def add_turn(
     """
     if (event_id := await count_incognito(request, api, project)) is not None:
         end = await api.stores.ledger.events.end(project.id, event_id)
-        return add_views.stored(event_id, end)
+        return add_responses.stored(event_id, end)
     remarks = await remarks_on(request, api)
     event_id = await accept_turn(request, api, project, key, remarks)
     if request.infer:
@@ -102,4 +102,4 @@ async def outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool)
     if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s, notified=verbatim):
         return {"event_id": str(event_id), "status": Status.PENDING, "results": []}
     end = await api.stores.ledger.events.end(project.id, event_id)
-    return add_views.stored(event_id, end)
+    return add_responses.stored(event_id, end)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from api.adds.actions import accept_turn, add_turn, count_incognito, outcome, remarks_on
-from api.adds.schemas import AddRequest, IdempotencyKey
-from api.adds.views import AddLine, AddResultsJson, QueuedJson, QueuedLineJson, StoredJson
+from api.adds.requests import AddRequest, IdempotencyKey
+from api.adds.responses import AddLine, AddResultsJson, QueuedJson, QueuedLineJson, StoredJson
 from api.auth.tenant import Adding
 from api.dependencies import Given
 from api.http.strict_json import StrictJson

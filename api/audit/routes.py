@@ -7,8 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from api.audit import views as audit_views
-from api.audit.views import AuditPageJson
+from api.audit import responses as audit_responses
+from api.audit.responses import AuditPageJson
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.strict_json import StrictJson
@@ -38,5 +38,5 @@ async def audit_log(
     rows = await api.stores.ledger.audit.page(project.id, before=before, key_id=key_id, limit=limit)
     return {
         "next": rows[-1].id if len(rows) == limit else None,
-        "results": [audit_views.entry(row) for row in rows],
+        "results": [audit_responses.entry(row) for row in rows],
     }

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller
-from api.conflicts import views as conflict_views
-from api.conflicts.schemas import ConflictResolveRequest
-from api.conflicts.views import ConflictJson
+from api.conflicts import responses as conflict_responses
+from api.conflicts.requests import ConflictResolveRequest
+from api.conflicts.responses import ConflictJson
 from api.dependencies import Given
 from api.http.ids import uuid
 from api.http.json_types import PageJson
@@ -36,13 +36,13 @@ async def list_conflicts(
     rows, count = await api.stores.ledger.conflicts.page(
         project.id, state=state, limit=page.limit, offset=page.offset
     )
-    return page.envelope([conflict_views.conflict(row) for row in rows], count, http)
+    return page.envelope([conflict_responses.conflict(row) for row in rows], count, http)
 
 
 @router.get("/{conflict_id}/")
 async def get(conflict_id: str, api: Given, project: Caller) -> ConflictJson:
     """One conflict: its statements, the question to ask, and the resolution."""
-    return conflict_views.conflict(
+    return conflict_responses.conflict(
         await api.stores.ledger.conflicts.get(project.id, uuid("conflict_id", conflict_id))
     )
 
@@ -65,4 +65,4 @@ async def resolve(
         embedder=stores.embedder,
         index=stores.index,
     )
-    return conflict_views.conflict(await stores.ledger.conflicts.get(project.id, identity))
+    return conflict_responses.conflict(await stores.ledger.conflicts.get(project.id, identity))

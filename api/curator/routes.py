@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
-from api.curator import views as curator_views
-from api.curator.schemas import CuratorRunRequest
-from api.curator.views import CuratorRunJson
+from api.curator import responses as curator_responses
+from api.curator.requests import CuratorRunRequest
+from api.curator.responses import CuratorRunJson
 from api.dependencies import Given
 from api.http.ids import uuid
 from api.http.json_types import PageJson
@@ -30,7 +30,7 @@ async def start(request: CuratorRunRequest, api: Given, project: Caller) -> Cura
         min(request.tokens or most.curator_tokens, most.curator_tokens),
     )
     run_id = await runs.start(request.scope(project.id), limits)
-    return curator_views.run(await runs.get(project.id, run_id))
+    return curator_responses.run(await runs.get(project.id, run_id))
 
 
 @router.get("/")
@@ -41,14 +41,14 @@ async def list_runs(
     rows, count = await api.stores.ledger.curator.page(
         project.id, limit=page.limit, offset=page.offset
     )
-    return page.envelope([curator_views.run(row) for row in rows], count, http)
+    return page.envelope([curator_responses.run(row) for row in rows], count, http)
 
 
 @router.get("/{curator_run_id}/")
 async def get(curator_run_id: str, api: Given, project: Caller) -> CuratorRunJson:
     """One run: its state, its numbers, and what it cost."""
     run = await api.stores.ledger.curator.get(project.id, uuid("curator_run_id", curator_run_id))
-    return curator_views.run(run)
+    return curator_responses.run(run)
 
 
 @router.post("/{curator_run_id}/cancel/")
@@ -56,4 +56,4 @@ async def cancel(curator_run_id: str, api: Given, project: Caller) -> CuratorRun
     """End an open run; its suggestions stay. A run that has ended is left as it is."""
     identity, runs = uuid("curator_run_id", curator_run_id), api.stores.ledger.curator
     await runs.cancel(project.id, identity)
-    return curator_views.run(await runs.get(project.id, identity))
+    return curator_responses.run(await runs.get(project.id, identity))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.dependencies import Api
 from api.http.json_types import StartedJson
-from api.memories.views import IN_PROGRESS
+from api.memories.responses import IN_PROGRESS
 from pipeline.domain.errors import InvalidInput
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey

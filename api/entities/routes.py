@@ -9,16 +9,16 @@ from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Api, Given
-from api.entities import views as owner_views
+from api.entities import responses as owner_responses
 from api.entities.actions import erase_entity, kind_of
-from api.entities.schemas import RegisterRequest
-from api.entities.views import EntityJson, EntityPageJson, FilterValuesJson, RegisteredJson
-from api.events.schemas import UNRECORDED
+from api.entities.requests import RegisterRequest
+from api.entities.responses import EntityJson, EntityPageJson, FilterValuesJson, RegisteredJson
+from api.events.requests import UNRECORDED
 from api.http.json_types import StartedJson
 from api.http.large_answers import answer
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
-from api.search.views import KEYS_OF_A_ROW
+from api.search.responses import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ENTITY_IDS
@@ -49,7 +49,7 @@ async def list_entities(
     numbers = await stored.totals(project.id)
 
     def build() -> EntityPageJson:
-        rows = [owner_views.owner(row, project) for row in owners]
+        rows = [owner_responses.owner(row, project) for row in owners]
         return {
             **page.envelope(rows, sum(numbers.values()), http),
             "total_users": numbers["user"],
@@ -70,7 +70,7 @@ async def filters(api: Given, project: Caller) -> FilterValuesJson:
         "event_type": [*EventType, *UNRECORDED],
         "categories": await api.stores.ledger.memories.categories(project.id),
         "users": [user.id for user in users],
-        "parameters": [owner_views.parameter(name) for name in ENTITY_IDS],
+        "parameters": [owner_responses.parameter(name) for name in ENTITY_IDS],
     }
 
 
@@ -78,7 +78,9 @@ async def filters(api: Given, project: Caller) -> FilterValuesJson:
 async def get(entity_type: str, entity_id: str, api: Given, project: Caller) -> list[EntityJson]:
     """One user, agent, app or run, as a list with one element."""
     return [
-        owner_views.owner(await _get_owner(kind_of(entity_type), entity_id, api, project), project)
+        owner_responses.owner(
+            await _get_owner(kind_of(entity_type), entity_id, api, project), project
+        )
     ]
 
 
@@ -91,7 +93,7 @@ async def delete_by_number(
     owners = api.stores.ledger.owners
     if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
         page = await owners.page(project.id, kind=kind, limit=PAGE_SIZE)
-        numbers = {str(owner_views.number(project.id, kind, row.id)): row.id for row in page}
+        numbers = {str(owner_responses.number(project.id, kind, row.id)): row.id for row in page}
         entity_id = numbers.get(entity_id, entity_id)
     return await erase_entity(entity_type, entity_id, api, project)
 
@@ -120,7 +122,7 @@ def registering(kind: str) -> Callable[..., Awaitable[RegisteredJson]]:
             name=request.name or owner_id,
             metadata=request.metadata,
         )
-        return owner_views.registered(await _get_owner(kind, owner_id, api, project), project)
+        return owner_responses.registered(await _get_owner(kind, owner_id, api, project), project)
 
     register.__doc__ = f"Register {kind}s with a name and metadata before their first add."
     return register

@@ -10,9 +10,9 @@ from api.audit import recording as audit
 from api.auth.tenant import Caller
 from api.auth.users import OfUser, UserDeleting
 from api.dependencies import Given
-from api.erasures import views as erasure_views
-from api.erasures.schemas import ErasureRequest
-from api.erasures.views import ErasingJson, ErasureReceiptJson
+from api.erasures import responses as erasure_responses
+from api.erasures.requests import ErasureRequest
+from api.erasures.responses import ErasingJson, ErasureReceiptJson
 from api.http.strict_json import StrictJson
 from pipeline.domain.errors import Forbidden
 from pipeline.domain.events import Status
@@ -47,4 +47,4 @@ async def erase(
 @router.get("/v1/erasures/{event_id}/")
 async def receipt(event_id: UUID, api: Given, project: Caller) -> ErasureReceiptJson:
     """Number of erased rows by store; SUCCEEDED once all are deleted."""
-    return erasure_views.receipt(await api.stores.ledger.erasures.receipt(project.id, event_id))
+    return erasure_responses.receipt(await api.stores.ledger.erasures.receipt(project.id, event_id))

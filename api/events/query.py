@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends
 
-from api.events.schemas import UNRECORDED
+from api.events.requests import UNRECORDED
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import EventFilter, period

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
-from api.events import views as event_views
+from api.events import responses as event_responses
 from api.events.query import EventsQueried
-from api.events.schemas import ReplayManyRequest, ReplayRequest, UndoRequest
-from api.events.views import EventJson, ReplayedJson, UndoneJson
+from api.events.requests import ReplayManyRequest, ReplayRequest, UndoRequest
+from api.events.responses import EventJson, ReplayedJson, UndoneJson
 from api.http.ids import EntityIds, uuid
 from api.http.json_types import PageJson
 from api.http.large_answers import answer
@@ -20,8 +20,8 @@ from api.http.paging import Paged
 from api.http.sse import UNBUFFERED, EventStream, live
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
-from api.lists.schemas import LONGEST_WAIT_S
-from api.profiles import views as profile_views
+from api.lists.requests import LONGEST_WAIT_S
+from api.profiles import responses as profile_responses
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
 from pipeline.domain.graph import GraphStatus
@@ -53,15 +53,15 @@ async def get(
 
 async def receipt_of(view: EventView, api: Api, project: Project) -> EventJson:
     """An event, with the fields of the user's profile that it or its memories fill."""
-    ledger, shown = api.stores.ledger, event_views.event(view)
+    ledger, shown = api.stores.ledger, event_responses.event(view)
     if view.event_type == EventType.PROFILE and view.status is Status.SUCCEEDED:
         answer = await ledger.answers.of(project.id, view.id)
-        shown["profile_fields"] = profile_views.receipt(answer)
+        shown["profile_fields"] = profile_responses.receipt(answer)
         return shown
     memory_ids = [line.memory_id for line in view.receipt if line.memory_id]
     if memory_ids and view.scope.user_id is not None:
         filled = await ledger.profiles.filled_by(project.id, memory_ids)
-        event_views.add_filled(shown["results"], filled)
+        event_responses.add_filled(shown["results"], filled)
     return shown
 
 
@@ -90,7 +90,7 @@ async def list_events(
     )
 
     def build() -> PageJson[EventJson]:
-        return page.envelope([event_views.event(event) for event in events], count, http)
+        return page.envelope([event_responses.event(event) for event in events], count, http)
 
     return await answer(build, rows=ROWS_OF_AN_EVENT * len(events), characters=0)
 
@@ -105,7 +105,7 @@ async def cancel(event_id: str, api: Given, project: Caller) -> EventJson:
     identity = uuid("event_id", event_id)
     ledger = api.stores.ledger
     await use_cases.cancel(project.id, identity, ledger=ledger, dispatcher=api.dispatcher)
-    return event_views.event(await ledger.events.get(project.id, identity))
+    return event_responses.event(await ledger.events.get(project.id, identity))
 
 
 @router.post("/v1/event/{event_id}/replay/")
@@ -131,11 +131,11 @@ async def replay(
             ledger=api.stores.ledger,
             dispatcher=api.dispatcher,
         )
-        return event_views.event(await api.stores.ledger.events.get(project.id, identity))
+        return event_responses.event(await api.stores.ledger.events.get(project.id, identity))
     whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
     again = use_cases.replay_graph if edit.stage else whole
     await again(project.id, identity, ledger=api.stores.ledger, dispatcher=api.dispatcher)
-    return event_views.event(await api.stores.ledger.events.get(project.id, identity))
+    return event_responses.event(await api.stores.ledger.events.get(project.id, identity))
 
 
 @router.post("/v1/events/replay/")
@@ -189,4 +189,4 @@ async def undo(
         index=stores.index,
         key_id=grant.key_id,
     )
-    return event_views.undone(identity, undone)
+    return event_responses.undone(identity, undone)

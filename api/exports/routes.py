@@ -9,8 +9,8 @@ from fastapi import APIRouter, Response
 
 from api.auth.tenant import Caller, Reader
 from api.dependencies import Api, Given
-from api.exports.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
-from api.exports.views import ExportedJson, NotReadyJson, SummaryJson, not_ready
+from api.exports.requests import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
+from api.exports.responses import ExportedJson, NotReadyJson, SummaryJson, not_ready
 from api.http.strict_json import StrictJson
 from api.http.typed_route import Responses
 from pipeline.domain.errors import Conflict

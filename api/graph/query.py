@@ -8,7 +8,7 @@ from uuid import UUID
 
 from fastapi import Depends, Query
 
-from api.graph.schemas import LONGEST_NAME
+from api.graph.requests import LONGEST_NAME
 from pipeline.domain.filters import moment
 from pipeline.graph.views import GraphTimes
 

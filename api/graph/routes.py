@@ -9,16 +9,16 @@ from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
-from api.graph import views as graph_views
+from api.graph import responses as graph_responses
 from api.graph.query import NeighbourhoodQueried
-from api.graph.schemas import MergeRequest, RenameRequest
-from api.graph.views import DeletedEntityJson, GraphEntityJson, GraphRowJson
+from api.graph.requests import MergeRequest, RenameRequest
+from api.graph.responses import DeletedEntityJson, GraphEntityJson, GraphRowJson
 from api.http.ids import SomeEntityIds
 from api.http.json_types import PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
-from api.search import views as search_views
-from api.search.views import RelationPageJson
+from api.search import responses as search_responses
+from api.search.responses import RelationPageJson
 from pipeline.domain.filters import moment
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=StrictJson)
@@ -56,7 +56,7 @@ async def neighbourhood(
             times=times,
         )
         rows, count = near[page.offset : page.offset + page.limit], len(near)
-    envelope = page.envelope([search_views.path(row) for row in rows], count, http)
+    envelope = page.envelope([search_responses.path(row) for row in rows], count, http)
     return {**envelope, "incomplete": incomplete}
 
 
@@ -88,7 +88,7 @@ ENTITY = "/entities/{node_id}/"
 @router.get(ENTITY)
 async def get_entity(node_id: UUID, api: Given, project: Caller) -> GraphEntityJson:
     """An entity, with the entities that are merged into it."""
-    return graph_views.entity(await api.stores.ledger.graph_editing.get(project.id, node_id))
+    return graph_responses.entity(await api.stores.ledger.graph_editing.get(project.id, node_id))
 
 
 @router.put(ENTITY)
@@ -98,7 +98,7 @@ async def rename_entity(
     """Change the name or the type of an entity."""
     editing = api.stores.ledger.graph_editing
     row = await editing.rename(project.id, node_id, name=request.name, kind=request.kind)
-    return graph_views.entity(row)
+    return graph_responses.entity(row)
 
 
 @router.delete(ENTITY)
@@ -114,10 +114,10 @@ async def merge_entity(
 ) -> GraphEntityJson:
     """Merge an entity into another one of the same ids: both stay, and reads show them as one."""
     editing = api.stores.ledger.graph_editing
-    return graph_views.entity(await editing.merge(project.id, node_id, request.into))
+    return graph_responses.entity(await editing.merge(project.id, node_id, request.into))
 
 
 @router.post(ENTITY + "split/")
 async def split_entity(node_id: UUID, api: Given, project: Caller) -> GraphEntityJson:
     """Reverse the merge of an entity."""
-    return graph_views.entity(await api.stores.ledger.graph_editing.split(project.id, node_id))
+    return graph_responses.entity(await api.stores.ledger.graph_editing.split(project.id, node_id))

@@ -25,7 +25,7 @@ def words(*values: str) -> WithJsonSchema:
 
 
 Id = Annotated[str, WithJsonSchema({"type": "string", "format": "uuid"})]
-# Clients know four statuses: see api.events.views.shown.
+# Clients know four statuses: see api.events.responses.shown.
 EventStatus = Annotated[Status, words("PENDING", "RUNNING", "SUCCEEDED", "FAILED")]
 
 

@@ -13,8 +13,8 @@ from uuid import UUID
 from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
-from api.events import views as event_views
-from api.events.views import EventJson, ProgressJson
+from api.events import responses as event_responses
+from api.events.responses import EventJson, ProgressJson
 from api.events.watch import EventWatch
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.store import Events
@@ -50,9 +50,9 @@ async def live(
             except TimeoutError:
                 yield HEARTBEAT
                 continue
-            yield frame("stage", event_views.progress(change))
+            yield frame("stage", event_responses.progress(change))
             ended = change.ended
-    yield frame("end", event_views.event(await events.get(project_id, event_id)))
+    yield frame("end", event_responses.event(await events.get(project_id, event_id)))
 
 
 def frame(name: str, data: EventJson | ProgressJson) -> bytes:

@@ -9,9 +9,9 @@ from api.auth.tenant import Admin, as_uuid
 from api.dependencies import Given
 from api.http.json_types import DoneJson, ResultsJson
 from api.http.strict_json import StrictJson
-from api.tenants import views as tenant_views
-from api.tenants.schemas import KeyRequest
-from api.tenants.views import KeyJson, NewKeyJson
+from api.tenants import responses as tenant_responses
+from api.tenants.requests import KeyRequest
+from api.tenants.responses import KeyJson, NewKeyJson
 from pipeline.domain.tenants import Access
 
 router = APIRouter(tags=["tenants"], route_class=StrictJson)
@@ -26,7 +26,7 @@ async def list_keys(
     """
     admin.grant.require(Access.ADMIN)
     rows = await api.stores.ledger.keys.of_project(admin.project.id)
-    return {"results": [tenant_views.key(row) for row in rows]}
+    return {"results": [tenant_responses.key(row) for row in rows]}
 
 
 @router.post("/v1/keys/")
@@ -41,7 +41,7 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> NewKeyJson:
         expires_at=request.expires_at,
     )
     audit.about(made.id)
-    return {**tenant_views.key(made), "key": secret.key}
+    return {**tenant_responses.key(made), "key": secret.key}
 
 
 @router.delete("/v1/keys/{key_id}/")

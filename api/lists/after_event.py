@@ -6,9 +6,9 @@ from typing_extensions import TypedDict
 
 from api.auth.users import require_key
 from api.dependencies import Api
-from api.events import views as event_views
+from api.events import responses as event_responses
 from api.http.json_types import EventStatus
-from api.lists.schemas import ReadRequest
+from api.lists.requests import ReadRequest
 from pipeline.domain.events import FINAL
 from pipeline.tenants.projects import Project
 
@@ -32,4 +32,7 @@ async def caught_up(
     if status not in FINAL and request.wait:
         await api.watch.ended(request.after_event, timeout_s=request.wait)
         status = await ledger.status(project.id, request.after_event)
-    return {"after_event_status": event_views.shown(status), "after_event_ended": status in FINAL}
+    return {
+        "after_event_status": event_responses.shown(status),
+        "after_event_ended": status in FINAL,
+    }

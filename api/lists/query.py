@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from api.http.paging import LARGEST_PAGE
 from api.http.query_string import deep_metadata, literal
-from api.lists.schemas import ListRequest
+from api.lists.requests import ListRequest
 from pipeline.domain.errors import InvalidInput
 
 

@@ -24,11 +24,11 @@ from api.http.paging import (
 from api.http.strict_json import StrictJson
 from api.lists.after_event import caught_up
 from api.lists.query import ListQueried
-from api.lists.schemas import ListRequest
-from api.lists.views import ListPageJson
-from api.memories import views as memory_views
-from api.memories.views import MemoryJson, MemoryOfOwnerJson, MemoryRowJson
-from api.search.views import KEYS_OF_A_ROW
+from api.lists.requests import ListRequest
+from api.lists.responses import ListPageJson
+from api.memories import responses as memory_responses
+from api.memories.responses import MemoryJson, MemoryOfOwnerJson, MemoryRowJson
+from api.search.responses import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import Filter
 from pipeline.domain.memories import Memory
@@ -149,7 +149,7 @@ async def list_of(
         inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])
 
         def build() -> PageJson[MemoryOfOwnerJson]:
-            rows = [memory_views.of_owner(row, inputs.get(row.id)) for row in memories]
+            rows = [memory_responses.of_owner(row, inputs.get(row.id)) for row in memories]
             return page.envelope(rows, count, http)
 
         return await answer(build, **_size(memories))
@@ -163,7 +163,7 @@ def _size(memories: Sequence[Memory]) -> dict[str, int]:
 
 
 def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[MemoryJson]:
-    return [memory_views.only(memory_views.memory(row), request.fields) for row in memories]
+    return [memory_responses.only(memory_responses.memory(row), request.fields) for row in memories]
 
 
 async def _memories(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from api.auth.users import require_own
 from api.dependencies import Api
 from api.http.ids import uuid
-from api.memories import views as memory_views
-from api.memories.schemas import NOTHING_TO_CHANGE, UpdateRequest
-from api.memories.views import MemoryJson
+from api.memories import responses as memory_responses
+from api.memories.requests import NOTHING_TO_CHANGE, UpdateRequest
+from api.memories.responses import MemoryJson
 from pipeline.domain.errors import Forbidden, InvalidInput
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
@@ -42,7 +42,7 @@ async def edit_memory(
         index=stores.index,
         key_id=grant.key_id,
     )
-    return memory_views.memory(changed)
+    return memory_responses.memory(changed)
 
 
 async def delete_memory(

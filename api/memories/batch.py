@@ -8,7 +8,7 @@ from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.json_types import DoneJson
 from api.http.strict_json import StrictJson
-from api.memories.schemas import BatchDeleteRequest, BatchUpdateRequest
+from api.memories.requests import BatchDeleteRequest, BatchUpdateRequest
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
 

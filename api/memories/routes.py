@@ -22,10 +22,10 @@ from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
 from api.http.strict_json import StrictJson, read
-from api.memories import views as memory_views
+from api.memories import responses as memory_responses
 from api.memories.actions import delete_memory, edit_memory
-from api.memories.schemas import ALL_IDS, FeedbackRequest, UpdateRequest
-from api.memories.views import (
+from api.memories.requests import ALL_IDS, FeedbackRequest, UpdateRequest
+from api.memories.responses import (
     IN_PROGRESS,
     DeletedJson,
     FeedbackJson,
@@ -51,7 +51,7 @@ async def feed(api: Given, project: Caller, http: Request, page: Paged) -> PageJ
     )
 
     def build() -> PageJson[HistoryJson]:
-        return page.envelope([memory_views.history(entry) for entry in entries], count, http)
+        return page.envelope([memory_responses.history(entry) for entry in entries], count, http)
 
     return await answer(build, rows=len(entries), characters=0)
 
@@ -70,7 +70,7 @@ async def get(
         row = await ledger.versions.get(project.id, identity, snapshot)
     if user is not None and row.scope.user_id != user:
         raise NotFound(NOT_YOURS)
-    return memory_views.memory(row)
+    return memory_responses.memory(row)
 
 
 @router.put("/v1/memories/{memory_id}/")
@@ -125,7 +125,7 @@ async def delete_all(
     tree = require_scope(parse(whole_project(parts)))
     request = DeleteRequest(EventType.DELETE_ALL, tree, {"filters": parts})
     if dry_run:
-        return memory_views.would_delete(
+        return memory_responses.would_delete(
             await api.stores.ledger.clearing.rehearse(project.id, request)
         )
     event_id = await memories.clear(
@@ -172,7 +172,7 @@ async def history(
         raise NotFound(NOT_YOURS)
 
     def build() -> list[HistoryJson]:
-        return [memory_views.history(entry) for entry in entries]
+        return [memory_responses.history(entry) for entry in entries]
 
     characters = sum(len(entry.new_text or "") for entry in entries)
     return await answer(build, rows=len(entries), characters=characters)

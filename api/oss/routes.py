@@ -13,10 +13,10 @@ from uuid import UUID
 from fastapi import APIRouter, Header, Query
 from starlette.exceptions import HTTPException
 
-from api.adds import views as add_views
+from api.adds import responses as add_responses
 from api.adds.actions import add_turn
-from api.adds.schemas import IdempotencyKey
-from api.adds.views import StoredJson
+from api.adds.requests import IdempotencyKey
+from api.adds.responses import StoredJson
 from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
 from api.entities.actions import erase_entity
@@ -24,10 +24,10 @@ from api.http.ids import uuid
 from api.http.json_types import DoneJson, ResultsJson, StartedJson
 from api.http.strict_json import StrictJson
 from api.memories.actions import delete_memory, edit_memory
-from api.memories.schemas import ALL_IDS, UpdateRequest
-from api.oss import views
-from api.oss.schemas import OssAdd, OssSearch
-from api.oss.views import OssAddedJson, OssEntityJson, OssHistoryJson, OssHitJson, OssMemoryJson
+from api.memories.requests import ALL_IDS, UpdateRequest
+from api.oss import responses
+from api.oss.requests import OssAdd, OssSearch
+from api.oss.responses import OssAddedJson, OssEntityJson, OssHistoryJson, OssHitJson, OssMemoryJson
 from api.search.actions import ranked
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType, Status
@@ -71,7 +71,7 @@ async def add(
         answer = await _end(UUID(answer["event_id"]), api, project)
     if answer["status"] == Status.FAILED:
         raise HTTPException(502, f"{answer.get('message')} (event {answer['event_id']})")
-    return views.added(answer)
+    return responses.added(answer)
 
 
 async def _end(event_id: UUID, api: Api, project: Project) -> StoredJson:
@@ -79,7 +79,7 @@ async def _end(event_id: UUID, api: Api, project: Project) -> StoredJson:
     if not await api.watch.ended(event_id, timeout_s=min(WAIT_S, api.settings.sync_wait_s)):
         return {"event_id": str(event_id), "status": Status.PENDING, "results": []}
     end = await api.stores.ledger.events.end(project.id, event_id)
-    return add_views.stored(event_id, end)
+    return add_responses.stored(event_id, end)
 
 
 @router.get("/memories/")
@@ -100,7 +100,7 @@ async def list_memories(
     rows, _ = await api.stores.ledger.memories.page(
         project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
     )
-    return views.memories(rows)
+    return responses.memories(rows)
 
 
 @router.post("/search/")
@@ -109,7 +109,7 @@ async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson
     async with api.concurrency_limit.one_large(project.id, request.top_k):
         ranking = await ranked(request, api, project)
     explain = request.explain is True
-    return {"results": [views.hit(hit, explain=explain) for hit in ranking.hits]}
+    return {"results": [responses.hit(hit, explain=explain) for hit in ranking.hits]}
 
 
 @router.get("/memories/{memory_id}/")
@@ -119,7 +119,7 @@ async def get(memory_id: str, api: Given, project: Caller) -> OssMemoryJson | No
         row = await api.stores.ledger.memories.get(project.id, uuid("memory_id", memory_id))
     except NotFound:
         return None
-    return views.memory(row)
+    return responses.memory(row)
 
 
 @router.put("/memories/{memory_id}/")
@@ -142,7 +142,7 @@ async def delete(memory_id: str, api: Given, project: Caller, grant: Granted) ->
 async def history(memory_id: str, api: Given, project: Caller) -> list[OssHistoryJson]:
     """All states of a memory, oldest first; empty for an unknown id."""
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
-    return [views.history(entry) for entry in entries]
+    return [responses.history(entry) for entry in entries]
 
 
 @router.delete("/memories/")
@@ -165,7 +165,7 @@ async def delete_all(
 async def list_entities(api: Given, project: Caller) -> list[OssEntityJson]:
     """All users, agents and runs that have memories, newest first."""
     owners = await api.stores.ledger.owners.page(project.id, limit=MOST_ENTITIES)
-    return [views.entity(row) for row in owners if row.kind in KINDS and row.memories]
+    return [responses.entity(row) for row in owners if row.kind in KINDS and row.memories]
 
 
 @router.delete("/entities/{entity_type}/{entity_id:path}/")

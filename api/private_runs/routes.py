@@ -10,9 +10,9 @@ from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.http.body import LONGEST_ID
 from api.http.strict_json import StrictJson
-from api.private_runs import views as private_run_views
-from api.private_runs.schemas import PrivateRunRequest
-from api.private_runs.views import PrivateRunJson
+from api.private_runs import responses as private_run_responses
+from api.private_runs.requests import PrivateRunRequest
+from api.private_runs.responses import PrivateRunJson
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ANY
 
@@ -42,11 +42,11 @@ async def declare(
     run = await ledger.private_runs.declare(
         project.id, run_id, request.privacy, expires_at=expires_at
     )
-    return private_run_views.private_run(run)
+    return private_run_responses.private_run(run)
 
 
 @router.get("/{run_id:path}/")
 async def get(run_id: RunId, api: Given, project: Caller) -> PrivateRunJson:
     """A private run. 404 for an ordinary one, and after its end."""
     run = await api.stores.ledger.private_runs.get(project.id, run_id)
-    return private_run_views.private_run(run)
+    return private_run_responses.private_run(run)

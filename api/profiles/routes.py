@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.adds.schemas import IdempotencyKey
+from api.adds.requests import IdempotencyKey
 from api.auth.tenant import Admin, Caller
 from api.dependencies import Given
 from api.http.ids import uuid
 from api.http.strict_json import StrictJson
-from api.profiles import views as profile_views
-from api.profiles.schemas import ProfileJobRequest, ProfileSettingsRequest
-from api.profiles.views import (
+from api.profiles import responses as profile_responses
+from api.profiles.requests import ProfileJobRequest, ProfileSettingsRequest
+from api.profiles.responses import (
     ProfileJobStartedJson,
     ProfileJobStateJson,
     ProfileJson,
@@ -36,7 +36,7 @@ async def get(entity_id: str, api: Given, project: Caller, as_of: str | None = N
     row = await profiles.get(project.id, entity_id, as_of=at)
     if row.event_id is None and not await profiles.known(project.id, entity_id):
         raise NotFound(use_cases.UNKNOWN_USER)
-    return profile_views.profile(row, entity_id, await profiles.settings(project.id))
+    return profile_responses.profile(row, entity_id, await profiles.settings(project.id))
 
 
 @router.post("/v2/profiles/jobs/")
@@ -65,20 +65,20 @@ async def start(
         job, replayed = await use_cases.sample(
             project.id, request.limit, ledger=ledger, dispatcher=dispatcher, key=idempotency_key
         )
-    return profile_views.started(job, replayed=replayed)
+    return profile_responses.started(job, replayed=replayed)
 
 
 @router.get("/v2/profiles/jobs/{job_id}/")
 async def get_job(job_id: str, api: Given, project: Caller) -> ProfileJobStateJson:
     """A job: the numbers of its generations, and their events."""
     job = await api.stores.ledger.profiles.job(project.id, uuid("job_id", job_id))
-    return profile_views.job(job)
+    return profile_responses.job(job)
 
 
 @router.get("/v2/profiles/settings/")
 async def get_settings(api: Given, admin: Admin) -> ProfileSettingsJson:
     """The settings of the project's profiles."""
-    return profile_views.settings(await api.stores.ledger.profiles.settings(admin.project.id))
+    return profile_responses.settings(await api.stores.ledger.profiles.settings(admin.project.id))
 
 
 @router.post("/v2/profiles/settings/")
@@ -90,4 +90,4 @@ async def change_settings(
     Profiles that exist are generated again with the next change of a memory, or on request.
     """
     stored = await api.stores.ledger.profiles.change(admin.project.id, request.values())
-    return profile_views.settings(stored)
+    return profile_responses.settings(stored)

@@ -11,26 +11,26 @@ from api.http.json_types import DoneJson, PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
-from api.replays import schemas as replay_schemas
-from api.replays import views as replay_views
-from api.replays.views import DifferenceJson, ReplayJson, SwitchedJson
+from api.replays import requests as replay_requests
+from api.replays import responses as replay_responses
+from api.replays.responses import DifferenceJson, ReplayJson, SwitchedJson
 from pipeline.replays import service as use_cases
 
 router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJson)
 
 
 @router.post("/", responses=example(__package__))
-async def begin(request: replay_schemas.BeginRequest, api: Given, project: Caller) -> ReplayJson:
+async def begin(request: replay_requests.BeginRequest, api: Given, project: Caller) -> ReplayJson:
     """Process all events of exactly these ids again in a shadow: with other instructions, another
     model or embedder, or the recorded answers.
 
     Reads do not see the shadow. Cancelled and undone events are left out.
     """
     scope, options = request.scope(project), request.options(api.settings)
-    limits = replay_schemas.limits(api.settings)
+    limits = replay_requests.limits(api.settings)
     ledger = api.stores.ledger
     begun = await use_cases.begin(scope, options, limits, ledger=ledger, dispatcher=api.dispatcher)
-    return replay_views.replay(begun)
+    return replay_responses.replay(begun)
 
 
 @router.get("/")
@@ -43,7 +43,7 @@ async def list_replays(
     """The project's replays, newest first."""
     shadows = api.stores.ledger.shadows
     rows, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
-    return page.envelope([replay_views.replay(row) for row in rows], count, http)
+    return page.envelope([replay_responses.replay(row) for row in rows], count, http)
 
 
 @router.get("/{replay_id}/", responses=example(__package__))
@@ -53,7 +53,7 @@ async def get(replay_id: str, api: Given, project: Caller) -> ReplayJson:
     `behind`: number of events added since it started; a switch replays them first.
     """
     identity = uuid("replay_id", replay_id)
-    return replay_views.replay(await api.stores.ledger.shadows.get(project.id, identity))
+    return replay_responses.replay(await api.stores.ledger.shadows.get(project.id, identity))
 
 
 @router.get("/{replay_id}/diff/", responses=example(__package__, "diff_example.json"))
@@ -63,12 +63,15 @@ async def diff(replay_id: str, api: Given, project: Caller) -> DifferenceJson:
     RUNNING.
     """
     difference = await api.stores.ledger.switch.difference(project.id, uuid("replay_id", replay_id))
-    return replay_views.diff(difference)
+    return replay_responses.diff(difference)
 
 
 @router.post("/{replay_id}/switch/")
 async def switch(
-    replay_id: str, api: Given, project: Caller, request: replay_schemas.SwitchRequest | None = None
+    replay_id: str,
+    api: Given,
+    project: Caller,
+    request: replay_requests.SwitchRequest | None = None,
 ) -> SwitchedJson:
     """Replace the memories of these ids by those of the replay, in one step. The replaced ones are
     superseded, and stay in the history.
@@ -88,7 +91,7 @@ async def switch(
         index=stores.index,
         dispatcher=api.dispatcher,
     )
-    return replay_views.switched(await stores.ledger.shadows.get(project.id, identity), done)
+    return replay_responses.switched(await stores.ledger.shadows.get(project.id, identity), done)
 
 
 @router.delete("/{replay_id}/")

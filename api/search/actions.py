@@ -10,10 +10,10 @@ from api.auth.users import require_key
 from api.dependencies import Api
 from api.http.large_answers import answer
 from api.lists.after_event import caught_up
-from api.search import views as search_views
+from api.search import responses as search_responses
 from api.search.read_sample import may_be_sampled
-from api.search.schemas import SearchRequest
-from api.search.views import HitJson, SearchAnswerJson
+from api.search.requests import SearchRequest
+from api.search.responses import HitJson, SearchAnswerJson
 from pipeline import telemetry, tracing
 from pipeline.domain.memories import Memory
 from pipeline.memories.reads import SampledRead
@@ -47,10 +47,10 @@ async def answer_search(
     most = request.top_k * (1 + 2 * request.context_turns)
     async with api.concurrency_limit.one_large(project.id, most):
         ranking = await ranked(request, api, project, user)
-        rows, characters = search_views.size(ranking)
+        rows, characters = search_responses.size(ranking)
 
         def build() -> T:
-            response = search_views.search(
+            response = search_responses.search(
                 ranking, max_tokens=request.max_tokens, fields=request.fields
             )
             return shape({**response, **token})

@@ -9,8 +9,8 @@ from api.dependencies import Given
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
 from api.search.actions import answer_search, results, whole
-from api.search.schemas import OlderSearchRequest, SearchRequest
-from api.search.views import HitJson, SearchAnswerJson
+from api.search.requests import OlderSearchRequest, SearchRequest
+from api.search.responses import HitJson, SearchAnswerJson
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 

@@ -13,9 +13,9 @@ from api.http.ids import uuid
 from api.http.json_types import PageJson
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
-from api.suggestions import views as suggestion_views
-from api.suggestions.schemas import AcceptRequest, DecideRequest
-from api.suggestions.views import DecidedJson, SuggestionJson, WouldAcceptJson
+from api.suggestions import responses as suggestion_responses
+from api.suggestions.requests import AcceptRequest, DecideRequest
+from api.suggestions.responses import DecidedJson, SuggestionJson, WouldAcceptJson
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.suggestions import service as use_cases
 from pipeline.suggestions.service import Action
@@ -41,7 +41,7 @@ async def list_suggestions(
     rows, count = await api.stores.ledger.suggestions.page(
         project.id, state=state, kind=kind, limit=page.limit, offset=page.offset
     )
-    return page.envelope([suggestion_views.suggestion(row) for row in rows], count, http)
+    return page.envelope([suggestion_responses.suggestion(row) for row in rows], count, http)
 
 
 @router.post("/decide/")
@@ -62,7 +62,7 @@ async def decide(
         embedder=stores.embedder,
         index=stores.index,
     )
-    return suggestion_views.decided(rows)
+    return suggestion_responses.decided(rows)
 
 
 @router.get("/{suggestion_id}/")
@@ -70,7 +70,7 @@ async def get(suggestion_id: str, api: Given, project: Caller) -> SuggestionJson
     """One suggestion: the memories before and after it, their sources, and what would be lost."""
     identity = uuid("suggestion_id", suggestion_id)
     stored = await api.stores.ledger.suggestions.get(project.id, identity)
-    return suggestion_views.suggestion(stored)
+    return suggestion_responses.suggestion(stored)
 
 
 @router.post("/{suggestion_id}/accept/")
@@ -99,7 +99,7 @@ async def accept(
             ledger=api.stores.ledger,
             embedder=api.stores.embedder,
         )
-        return suggestion_views.would_accept(identity, planned)
+        return suggestion_responses.would_accept(identity, planned)
     return await _decide(api, project, grant.key_id, suggestion_id, Action.ACCEPT, text)
 
 
@@ -137,4 +137,6 @@ async def _decide(
         embedder=stores.embedder,
         index=stores.index,
     )
-    return suggestion_views.suggestion(await stores.ledger.suggestions.get(project.id, identity))
+    return suggestion_responses.suggestion(
+        await stores.ledger.suggestions.get(project.id, identity)
+    )

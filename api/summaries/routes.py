@@ -9,8 +9,8 @@ from api.dependencies import Given
 from api.http.ids import SomeEntityIds
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
-from api.summaries import views as summary_views
-from api.summaries.views import SummaryPageJson
+from api.summaries import responses as summary_responses
+from api.summaries.responses import SummaryPageJson
 from pipeline.domain.scope import Scope
 
 router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=StrictJson)
@@ -27,5 +27,5 @@ async def list_summaries(
     versions, count, state = await api.stores.ledger.summaries.page(
         Scope(project.id, **ids), limit=page.limit, offset=page.offset
     )
-    rows = [summary_views.version(row) for row in versions]
-    return {**page.envelope(rows, count, http), "pending": summary_views.state(state)}
+    rows = [summary_responses.version(row) for row in versions]
+    return {**page.envelope(rows, count, http), "pending": summary_responses.state(state)}

@@ -15,7 +15,7 @@ from api.errors import Unauthorized
 from api.events import usage as usage_views
 from api.events.usage import StatsJson
 from api.http.typed_route import TypedRoute
-from api.system.views import HealthJson, PingJson, ReadyJson
+from api.system.responses import HealthJson, PingJson, ReadyJson
 from pipeline import __version__
 from pipeline.domain.errors import Forbidden
 from pipeline.webhooks.addresses import is_loopback

@@ -11,9 +11,9 @@ from api.auth.tenant import Admin, Administration, OrganizationAdmin
 from api.dependencies import Api, Given
 from api.http.json_types import DoneJson
 from api.http.strict_json import StrictJson
-from api.tenants import schemas as tenant_schemas
-from api.tenants import views as tenant_views
-from api.tenants.schemas import (
+from api.tenants import requests as tenant_requests
+from api.tenants import responses as tenant_responses
+from api.tenants.requests import (
     Email,
     MemberName,
     MemberRequest,
@@ -21,7 +21,7 @@ from api.tenants.schemas import (
     ProjectRequest,
     ProjectUpdateRequest,
 )
-from api.tenants.views import (
+from api.tenants.responses import (
     MembersJson,
     NewOrganizationJson,
     NewProjectJson,
@@ -88,7 +88,9 @@ async def organization(api: Given, admin: Admin) -> OrganizationJson:
     ledger = api.stores.ledger
     row = await ledger.projects.organization(admin.project.organization_id)
     people = await ledger.members.of(await _visible(api, admin))
-    return tenant_views.organization(row, people, role=tenant_schemas.role_of(admin.grant.access))
+    return tenant_responses.organization(
+        row, people, role=tenant_requests.role_of(admin.grant.access)
+    )
 
 
 @router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
@@ -114,7 +116,7 @@ async def list_organization_members(api: Given, admin: Admin) -> MembersJson:
     one that is not an admin key, those of the key's project.
     """
     people = await api.stores.ledger.members.of(await _visible(api, admin))
-    return {"members": tenant_views.distinct(people)}
+    return {"members": tenant_responses.distinct(people)}
 
 
 @router.post(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION, status_code=201)
@@ -215,7 +217,7 @@ async def delete_project(api: Given, admin: Admin) -> DoneJson:
 async def list_members(api: Given, admin: Admin) -> MembersJson:
     """The members of the project."""
     people = await api.stores.ledger.members.of([admin.project.id])
-    return {"members": [tenant_views.member(person) for person in people]}
+    return {"members": [tenant_responses.member(person) for person in people]}
 
 
 @router.post(MEMBERS, dependencies=OF_PROJECT)
@@ -258,12 +260,12 @@ async def _shown(
     people = await api.stores.ledger.members.of([view.id for view in views])
     graph = api.settings.graph == "on"
     return [
-        tenant_views.project(
+        tenant_responses.project(
             view,
             people,
             graph=graph,
             own=view.id == admin.grant.project.id,
-            role=tenant_schemas.role_of(admin.grant.access),
+            role=tenant_requests.role_of(admin.grant.access),
         )
         for view in views
     ]

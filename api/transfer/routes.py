@@ -9,9 +9,9 @@ from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.http.ids import EntityIds
 from api.http.strict_json import StrictJson
-from api.transfer import views as transfer_views
-from api.transfer.schemas import ImportRequest
-from api.transfer.views import ImportCountsJson, ImportedJson
+from api.transfer import responses as transfer_responses
+from api.transfer.requests import ImportRequest
+from api.transfer.responses import ImportCountsJson, ImportedJson
 from pipeline.ingest import imports
 
 router = APIRouter(prefix="/v1/transfer", tags=["transfer"], route_class=StrictJson)
@@ -53,7 +53,7 @@ async def import_lines(
         counts = await imports.count(
             request.records, project.id, new_ids=request.new_ids, ledger=ledger
         )
-        return transfer_views.counts(counts)
+        return transfer_responses.counts(counts)
     for scope in imports.by_scope(request.records, project.id, new_ids=request.new_ids):
         api.backpressure.admit(scope)
     events = await imports.accept_import(
@@ -63,4 +63,4 @@ async def import_lines(
         ledger=ledger,
         dispatcher=api.dispatcher,
     )
-    return transfer_views.accepted(events)
+    return transfer_responses.accepted(events)

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from api.dependencies import Api
-from api.memories import views as memory_views
+from api.memories import responses as memory_responses
 from pipeline.domain.filters import parse
 from pipeline.tenants.projects import Project
 
@@ -46,7 +46,7 @@ async def _memories(api: Api, project: Project, user_id: str) -> AsyncIterator[d
         )
         sources = await ledger.histories.inputs(project.id, [row.id for row in rows])
         for row in rows:
-            yield memory_views.memory(row) | {"input": sources.get(UUID(str(row.id)))}
+            yield memory_responses.memory(row) | {"input": sources.get(UUID(str(row.id)))}
         if len(rows) < PART:
             return
         offset += PART

@@ -14,10 +14,10 @@ from api.dependencies import Given
 from api.http.ids import uuid
 from api.http.json_types import DoneJson, ResultsJson
 from api.http.strict_json import StrictJson
-from api.user_tokens import views as user_token_views
+from api.user_tokens import responses as user_token_responses
 from api.user_tokens.download import AS_FILE, download
-from api.user_tokens.schemas import UserTokenRequest
-from api.user_tokens.views import (
+from api.user_tokens.requests import UserTokenRequest
+from api.user_tokens.responses import (
     NewUserTokenJson,
     RevokedTokensJson,
     UserDownloadJson,
@@ -42,7 +42,7 @@ async def make_user_token(
         grant, request.user_id, request.rights, request.lifetime
     )
     audit.about(made.id)
-    return {**user_token_views.token(made), "token": secret.key}
+    return {**user_token_responses.token(made), "token": secret.key}
 
 
 @router.get("/v1/user-tokens/")
@@ -51,7 +51,7 @@ async def list_user_tokens(
 ) -> ResultsJson[UserTokenJson]:
     """The valid tokens of the project, or of one user, newest first, at most 200."""
     rows = await api.stores.ledger.user_tokens.of(project.id, user_id)
-    return {"results": [user_token_views.token(row) for row in rows]}
+    return {"results": [user_token_responses.token(row) for row in rows]}
 
 
 @router.delete("/v1/user-tokens/{token_id}/")

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.strict_json import StrictJson
-from api.verification import views as verification_views
-from api.verification.views import HeadsJson, VerifiedPageJson
+from api.verification import responses as verification_responses
+from api.verification.responses import HeadsJson, VerifiedPageJson
 from pipeline.domain.tenants import Access
 
 router = APIRouter(tags=["verification"], route_class=StrictJson)
@@ -34,7 +34,7 @@ async def verify(
     """
     grant.require(Access.ADMIN)
     page = await api.stores.ledger.seals.verify(project.id, cursor)
-    return verification_views.page(page)
+    return verification_responses.page(page)
 
 
 @router.get("/v1/verify/heads/")
@@ -54,5 +54,5 @@ async def heads(
     rows = await api.stores.ledger.seals.checkpoints(project.id, after=after)
     return {
         "project_id": str(project.id),
-        "results": [verification_views.checkpoint(row) for row in rows],
+        "results": [verification_responses.checkpoint(row) for row in rows],
     }

@@ -12,9 +12,9 @@ from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
-from api.memories import views as memory_views
-from api.memories.views import ChangePageJson, MemoryJson
-from api.versions.schemas import RestoreRequest
+from api.memories import responses as memory_responses
+from api.memories.responses import ChangePageJson, MemoryJson
+from api.versions.requests import RestoreRequest
 from pipeline.domain.filters import moment
 from pipeline.versions import service as versions
 
@@ -39,7 +39,7 @@ async def restore(
         index=stores.index,
         key_id=grant.key_id,
     )
-    return memory_views.memory(restored)
+    return memory_responses.memory(restored)
 
 
 @router.get("/v1/changes/")
@@ -71,11 +71,11 @@ async def changes(
     )
 
     def build() -> ChangePageJson:
-        results = memory_views.changes(rows)
+        results = memory_responses.changes(rows)
         envelope = page.envelope(results, sum(counts.values()), http)
         return {
             **envelope,
-            "counts": memory_views.change_counts(counts),
+            "counts": memory_responses.change_counts(counts),
             "incomplete": incomplete,
         }
 

@@ -12,9 +12,9 @@ from api.dependencies import Given
 from api.http.json_types import DoneJson, PageJson
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
-from api.webhooks import schemas as webhook_schemas
-from api.webhooks import views as webhook_views
-from api.webhooks.views import DeliveryJson, NewWebhookJson, WebhookJson
+from api.webhooks import requests as webhook_requests
+from api.webhooks import responses as webhook_responses
+from api.webhooks.responses import DeliveryJson, NewWebhookJson, WebhookJson
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import Access
 from pipeline.webhooks import service
@@ -43,12 +43,12 @@ async def of_project(
     """
     hide_path = not grant.access.allows(Access.WRITE)
     rows = await api.stores.ledger.webhooks.of(project.id)
-    return [webhook_views.webhook(row, hide_path=hide_path) for row in rows]
+    return [webhook_responses.webhook(row, hide_path=hide_path) for row in rows]
 
 
 @router.post("/projects/{project_id}/", status_code=201)
 async def create(
-    project_id: str, request: webhook_schemas.CreateRequest, api: Given, project: Caller
+    project_id: str, request: webhook_requests.CreateRequest, api: Given, project: Caller
 ) -> NewWebhookJson:
     """Create a webhook. Only this response contains its `secret`, which signs deliveries as
     Standard Webhooks defines.
@@ -59,12 +59,12 @@ async def create(
         private=api.settings.webhook_private == "on",
         webhooks=api.stores.ledger.webhooks,
     )
-    return {**webhook_views.webhook(created), "secret": secret}
+    return {**webhook_responses.webhook(created), "secret": secret}
 
 
 @router.put("/{webhook_id}/")
 async def change(
-    webhook_id: WebhookId, request: webhook_schemas.ChangeRequest, api: Given, project: Caller
+    webhook_id: WebhookId, request: webhook_requests.ChangeRequest, api: Given, project: Caller
 ) -> DoneJson:
     """Change name, URL, event types or activity of a webhook."""
     values = request.model_dump(exclude_none=True)
@@ -89,7 +89,7 @@ async def log(
     api: Given,
     project: Caller,
     http: Request,
-    state: webhook_schemas.DeliveryState | None = None,
+    state: webhook_requests.DeliveryState | None = None,
     number: Annotated[int | None, Query(alias="page")] = None,
     size: Annotated[int | None, Query(alias="page_size")] = None,
 ) -> PageJson[DeliveryJson]:
@@ -98,7 +98,7 @@ async def log(
     rows, count = await api.stores.ledger.webhooks.log(
         project.id, webhook_id, state=state, limit=page.limit, offset=page.offset
     )
-    return page.envelope([webhook_views.delivery(row) for row in rows], count, http)
+    return page.envelope([webhook_responses.delivery(row) for row in rows], count, http)
 
 
 @router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from api.description import ERRORS
+from api.openapi import ERRORS
 from deploy.docs.members import member_docs
 from deploy.docs.tables import GENERATED, table
 from pipeline.domain import errors

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 
-from api.description import describe
+from api.openapi import describe
 from api.routers import ROUTERS
 
 ROUTES = [

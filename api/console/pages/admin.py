@@ -15,7 +15,7 @@ from api.console.session import Administering, ConsoleSession, Viewing
 from api.dependencies import Given
 from api.keys import routes as key_routes
 from api.tenants import routes
-from api.tenants.schemas import KeyRequest, MemberRequest, ProjectRequest
+from api.tenants.requests import KeyRequest, MemberRequest, ProjectRequest
 from pipeline.domain.tenants import Access
 from pipeline.settings import Settings
 

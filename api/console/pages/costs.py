@@ -16,7 +16,7 @@ from api.console.session import Administering, ConsoleSession, Viewing
 from api.dependencies import Api, Given
 from api.events import usage as usage_views
 from api.tenants import routes
-from api.tenants.schemas import BudgetsRequest, ProjectUpdateRequest
+from api.tenants.requests import BudgetsRequest, ProjectUpdateRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import period
 from pipeline.domain.modes import budgets_of

@@ -19,10 +19,10 @@ from api.console.session import Changing, ConsoleSession, Viewing
 from api.console.waterfall import waterfall
 from api.console.word_marks import source_parts
 from api.dependencies import Api, Given
+from api.events import responses as event_responses
 from api.events import routes
-from api.events import views as event_views
 from api.events.query import EventsQueried
-from api.events.schemas import ReplayRequest, UndoRequest
+from api.events.requests import ReplayRequest, UndoRequest
 from api.http.ids import EntityIds, uuid
 from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
 from pipeline.domain.events import EventType, FailureCode, Status
@@ -54,7 +54,7 @@ async def list_events(
     return show(
         request,
         "events.html",
-        events=[event_views.event(row) for row in rows],
+        events=[event_responses.event(row) for row in rows],
         older=cursor.after([row.created_at for row in rows]),
         statuses=[status for status in Status if status is not Status.CANCELLED],
         kinds=list(EventType),
@@ -120,7 +120,7 @@ async def _values(api: Api, session: ConsoleSession, event_id: UUID) -> dict[str
     """Values of the template of one event."""
     ledger = api.stores.ledger
     row = await ledger.events.get(session.project.id, event_id)
-    view = event_views.event(row)
+    view = event_responses.event(row)
     facts: dict[int, list[str]] = {}
     for line in row.receipt:
         facts.setdefault(line.message_ordinal, []).append(line.text)

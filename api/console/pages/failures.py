@@ -12,12 +12,12 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
+from api.events import responses as event_responses
 from api.events import routes as event_routes
-from api.events import views as event_views
-from api.events.schemas import ReplayManyRequest
+from api.events.requests import ReplayManyRequest
 from api.http.ids import uuid
+from api.webhooks import requests as webhook_requests
 from api.webhooks import routes
-from api.webhooks import schemas as webhook_schemas
 from pipeline.domain.events import FailureCode, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.webhooks.service import EVENT_TYPES
@@ -39,7 +39,10 @@ async def failures(request: Request, api: Given, session: Viewing) -> Response:
     failed = EventFilter(statuses=(Status.FAILED,))
     newest = await events.newest(session.project.id, failed, limit=NEWEST)
     return show(
-        request, "failures.html", counts=counts, newest=[event_views.event(row) for row in newest]
+        request,
+        "failures.html",
+        counts=counts,
+        newest=[event_responses.event(row) for row in newest],
     )
 
 
@@ -63,7 +66,7 @@ async def webhooks(request: Request, api: Given, session: Viewing) -> Response:
 async def create(request: Request, api: Given, session: Changing, fields: Form) -> Response:
     """Create a webhook; this page alone shows its secret."""
     wanted = checked(
-        webhook_schemas.CreateRequest,
+        webhook_requests.CreateRequest,
         name=fields.text("name"),
         url=fields.text("url"),
         event_types=fields.all("event_types"),
@@ -94,7 +97,7 @@ async def switch(
     webhook_id: str, request: Request, api: Given, session: Changing, fields: Form
 ) -> Response:
     """Turn a webhook on or off."""
-    change = checked(webhook_schemas.ChangeRequest, is_active=fields.flag("on"))
+    change = checked(webhook_requests.ChangeRequest, is_active=fields.flag("on"))
     await routes.change(uuid("webhook_id", webhook_id), change, api, session.project)
     return back(request, f"/webhooks/{webhook_id}", done="saved")
 

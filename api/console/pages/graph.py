@@ -15,10 +15,10 @@ from api.console.session import Changing, Viewing
 from api.dependencies import Given
 from api.graph import routes
 from api.graph.query import NeighbourhoodQuery
-from api.graph.schemas import MergeRequest, RenameRequest
+from api.graph.requests import MergeRequest, RenameRequest
 from api.http.ids import EntityIds, uuid
 from api.http.paging import PageRange
-from api.search.views import RelationJson
+from api.search.responses import RelationJson
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 

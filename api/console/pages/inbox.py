@@ -8,23 +8,23 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from api.auth.tenant import Administration
+from api.conflicts import responses as conflict_responses
 from api.conflicts import routes as conflict_routes
-from api.conflicts import views as conflict_views
-from api.conflicts.schemas import ConflictResolveRequest
+from api.conflicts.requests import ConflictResolveRequest
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, page_number, show
 from api.console.session import Administering, Changing, Viewing
+from api.curator import responses as curator_responses
 from api.curator import routes as curator_routes
-from api.curator import views as curator_views
-from api.curator.schemas import CuratorRunRequest
+from api.curator.requests import CuratorRunRequest
 from api.dependencies import Given
 from api.http.paging import PageRange
+from api.suggestions import responses as suggestion_responses
 from api.suggestions import routes
-from api.suggestions import views as suggestion_views
-from api.suggestions.schemas import AcceptRequest, DecideRequest
+from api.suggestions.requests import AcceptRequest, DecideRequest
 from api.tenants import routes as organization_routes
-from api.tenants.schemas import CuratorSchedule, ProjectUpdateRequest
+from api.tenants.requests import CuratorSchedule, ProjectUpdateRequest
 from pipeline.domain.conflicts import ConflictState
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ENTITY_IDS
@@ -48,16 +48,16 @@ async def inbox(
         case "conflicts":
             wanted = _state(ConflictState, state)
             conflicts, count = await ledger.conflicts.page(project.id, state=wanted, **window)
-            rows = [conflict_views.conflict(row) for row in conflicts]
+            rows = [conflict_responses.conflict(row) for row in conflicts]
         case "curator":
             runs, count = await ledger.curator.page(project.id, **window)
-            rows = [curator_views.run(row) for row in runs]
+            rows = [curator_responses.run(row) for row in runs]
         case _:
             chosen = _state(SuggestionState, state)
             stored, count = await ledger.suggestions.page(
                 project.id, state=chosen, kind=None, **window
             )
-            rows = [suggestion_views.suggestion(row) for row in stored]
+            rows = [suggestion_responses.suggestion(row) for row in stored]
     [view] = await ledger.projects.views(project.organization_id, project.id)
     older = {"page": str(page.number + 1)} if page.offset + len(rows) < count else None
     return show(

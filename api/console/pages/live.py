@@ -12,7 +12,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import is_update, part, show
 from api.console.session import Viewing
 from api.dependencies import Api, Given
-from api.events import views as event_views
+from api.events import responses as event_responses
 from pipeline.domain.filters import EventFilter
 from pipeline.lanes.queue_view import MinuteCount
 from pipeline.tenants.projects import Project
@@ -45,7 +45,7 @@ async def _values(api: Api, project: Project) -> dict[str, Any]:
         "cooling": await ledger.circuits.cooling(project.id),
         "rate": rate,
         "series": _series(rate, await ledger.now()),
-        "newest": [event_views.event(event) for event in newest],
+        "newest": [event_responses.event(event) for event in newest],
         "model": api.settings.llm.model,
         "views": await ledger.saved_views.of(project.id),
     }

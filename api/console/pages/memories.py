@@ -15,12 +15,12 @@ from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Api, Given
 from api.http.ids import EntityIds, uuid
-from api.lists.schemas import ListRequest
+from api.lists.requests import ListRequest
+from api.memories import responses as memory_responses
 from api.memories import routes
-from api.memories import views as memory_views
-from api.memories.schemas import ALL_IDS, FeedbackRequest, UpdateRequest
+from api.memories.requests import ALL_IDS, FeedbackRequest, UpdateRequest
 from api.versions import routes as version_routes
-from api.versions.schemas import RestoreRequest
+from api.versions.requests import RestoreRequest
 from api.versions.snapshots import SnapshotQuery
 from pipeline.domain.errors import NotFound
 from pipeline.domain.memories import Memory
@@ -40,7 +40,7 @@ async def list_memories(
     return show(
         request,
         "memories.html",
-        memories=[memory_views.memory(row) for row in rows],
+        memories=[memory_responses.memory(row) for row in rows],
         older=cursor.after([row.created_at for row in rows if row.created_at]),
         categories=await api.stores.ledger.memories.categories(session.project.id),
     )
@@ -65,9 +65,9 @@ async def memory(
     return show(
         request,
         "memory.html",
-        memory=None if row is None else memory_views.memory(row),
+        memory=None if row is None else memory_responses.memory(row),
         memory_id=memory_id,
-        history=[memory_views.history(entry) for entry in entries],
+        history=[memory_responses.history(entry) for entry in entries],
         current=snapshot.is_current,
         reads=await ledger.reads.of(session.project.id, identity),
         sampled_days=api.settings.search_sample_days,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from api.adds import routes as adds
-from api.adds.schemas import AddRequest
+from api.adds.requests import AddRequest
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show

@@ -10,7 +10,7 @@ from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
 from api.erasures import routes as erasure_routes
-from api.erasures.schemas import ErasureRequest
+from api.erasures.requests import ErasureRequest
 from api.http.ids import uuid
 from api.verification import routes
 from pipeline.domain.filters import ENTITY_IDS

@@ -9,9 +9,9 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
+from api.replays import responses as replay_responses
 from api.replays import routes
-from api.replays import views as replay_views
-from api.replays.schemas import BeginRequest, SwitchRequest
+from api.replays.requests import BeginRequest, SwitchRequest
 from pipeline.domain.filters import ENTITY_IDS
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
@@ -28,7 +28,7 @@ async def list_replays(request: Request, api: Given, session: Viewing) -> Respon
     return show(
         request,
         "replays.html",
-        replays=[replay_views.replay(row) for row in rows],
+        replays=[replay_responses.replay(row) for row in rows],
         models=models,
         embedder=api.settings.embedder.model,
     )

@@ -14,7 +14,7 @@ from api.console.session import Viewing
 from api.dependencies import Api, Given
 from api.http.ids import EntityIds, uuid
 from api.search.actions import answer_search, whole
-from api.search.schemas import SearchRequest
+from api.search.requests import SearchRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.tenants.projects import Project
 

@@ -22,13 +22,13 @@ from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, show
 from api.dependencies import Api, Given, api_of
 from api.erasures import routes as erasure_routes
-from api.erasures.schemas import ErasureRequest
+from api.erasures.requests import ErasureRequest
 from api.errors import Unauthorized
 from api.http.ids import uuid
-from api.lists.schemas import ListRequest
+from api.lists.requests import ListRequest
+from api.memories import responses as memory_responses
 from api.memories import routes
-from api.memories import views as memory_views
-from api.memories.schemas import UpdateRequest
+from api.memories.requests import UpdateRequest
 from api.user_tokens.download import AS_FILE, download
 from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Right
@@ -123,7 +123,7 @@ async def memories(
     )
     rows = await _page(api, visit, cursor, fields.optional("keywords"))
     sources = await api.stores.ledger.histories.inputs(visit.project.id, [row.id for row in rows])
-    views = [memory_views.memory(row) for row in rows]
+    views = [memory_responses.memory(row) for row in rows]
     return _show(
         request,
         api,
@@ -150,8 +150,8 @@ async def memory(
         api,
         visit,
         "user_memory.html",
-        memory=memory_views.memory(row),
-        history=[memory_views.history(entry) for entry in entries],
+        memory=memory_responses.memory(row),
+        history=[memory_responses.history(entry) for entry in entries],
         note=note,
     )
 

@@ -13,9 +13,9 @@ from api.console.rendering import back, show
 from api.console.session import Administering, Changing, Viewing
 from api.dependencies import Given
 from api.tenants import routes as organization_routes
-from api.tenants.schemas import ProjectUpdateRequest
+from api.tenants.requests import ProjectUpdateRequest
 from api.user_tokens import routes
-from api.user_tokens.schemas import UserTokenRequest
+from api.user_tokens.requests import UserTokenRequest
 from pipeline.domain.tenants import Right
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from api.events import views as event_views
+from api.events import responses as event_responses
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.events import retention
@@ -54,13 +54,13 @@ async def outputs(engine: Engine) -> int:
 async def test_working_data_of_ended_events_goes_and_their_receipts_stay(engine: Engine) -> None:
     event_id = await engine.add("I live in Berlin.")
     await engine.drain()
-    before = event_views.event(await engine.event(event_id))
+    before = event_responses.event(await engine.event(event_id))
     await grow_old(engine)
     stored = await outputs(engine)
     assert stored == len(before["stages"])
     assert await keeper(engine).drop_outputs() == stored
     assert await outputs(engine) == 0
-    after = event_views.event(await engine.event(event_id))
+    after = event_responses.event(await engine.event(event_id))
     untimed = [{k: v for k, v in s.items() if k != "finished_at"} for s in after["stages"]]
     assert untimed == [{k: v for k, v in s.items() if k != "finished_at"} for s in before["stages"]]
     assert {k: v for k, v in after.items() if k != "stages"} == {

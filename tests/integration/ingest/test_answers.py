@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.search import views as search_views
+from api.search import responses as search_responses
 from pipeline.memories import history
 from pipeline.stores import Ledger
 from tests.support.api_service import ADD, MAYA, Service, serving
@@ -100,10 +100,10 @@ async def test_a_search_answers_the_best_that_fit(
     whole = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert len(whole["results"]) == 5
     assert "truncated" not in whole
-    monkeypatch.setattr(search_views, "LONGEST_ANSWER", 2 * (search_views.AROUND_TEXT + 40))
+    monkeypatch.setattr(search_responses, "LONGEST_ANSWER", 2 * (search_responses.AROUND_TEXT + 40))
     cut = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert cut["results"] == whole["results"][:2]
     assert cut["truncated"]
-    monkeypatch.setattr(search_views, "LONGEST_ANSWER", 1)
+    monkeypatch.setattr(search_responses, "LONGEST_ANSWER", 1)
     least = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert len(least["results"]) == 1

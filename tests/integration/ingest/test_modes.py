@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from api.events import views as event_views
+from api.events import responses as event_responses
 from pipeline import telemetry
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import (
@@ -156,7 +156,7 @@ async def test_a_budget_leads_from_consolidate_over_append_to_turns(
     # The reason is on the receipt of each lowered add, and of no other.
     for event, mode in zip(events, modes, strict=True):
         assert (event.mode_reason is None) == (mode is Mode.CONSOLIDATE)
-    last = event_views.event(events[-1])
+    last = event_responses.event(events[-1])
     assert last["mode_reason"] == "Budget: 100% of the project's 1000 tokens per day is used."
     lowered = {mode: after - before[mode] for mode, after in by_budget().items()}
     assert lowered == {mode: modes.count(mode) for mode in (Mode.APPEND, Mode.TURNS)}
@@ -227,7 +227,7 @@ async def test_an_export_fails_by_name_when_the_budget_is_used_up(
 
 
 async def test_the_receipt_names_the_version_of_each_prompt(engine: Engine, model: Priced) -> None:
-    shown = event_views.event(await engine.event(await added(engine, "I live in Bern.")))
+    shown = event_responses.event(await engine.event(await added(engine, "I live in Bern.")))
     assert shown["prompts"] == {"extract": "v1", "relate": "v1"}
     named = {run["stage"]: (run["model"], run["prompt"]) for run in shown["stages"]}
     assert named[StageName.EXTRACT] == ("fake/priced", "extract@v1")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from api.events import views as event_views
+from api.events import responses as event_responses
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import AddOptions, Status
 from pipeline.domain.facts import Fact
@@ -79,7 +79,7 @@ async def test_turns_wait_with_the_reason_and_run_together(
 ) -> None:
     engine = service.engine
     ids = [await say(engine, "I live in Bern.")]
-    shown = event_views.event(await engine.event(ids[0]))
+    shown = event_responses.event(await engine.event(ids[0]))
     assert (shown["status"], shown["stage"]) == (Status.PENDING, None)
     assert shown["waiting"] is not None
     assert shown["waiting"]["code"] == GATHERING

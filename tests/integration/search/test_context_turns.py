@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert, text
 
-from api.search.views import AROUND_TEXT, LONGEST_ANSWER
+from api.search.responses import AROUND_TEXT, LONGEST_ANSWER
 from pipeline.domain.passages import PassageKey
 from pipeline.ledger.tables import events, lanes, messages
 from pipeline.search import store

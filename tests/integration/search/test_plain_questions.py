@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from api.search.schemas import OlderSearchRequest, SearchRequest
+from api.search.requests import OlderSearchRequest, SearchRequest
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from api.adds.schemas import MOST_MESSAGES, AddRequest
-from api.entities.schemas import RegisterRequest
-from api.events.schemas import ReplayRequest
-from api.exports.schemas import ExportRequest
-from api.graph.schemas import RenameRequest
+from api.adds.requests import MOST_MESSAGES, AddRequest
+from api.entities.requests import RegisterRequest
+from api.events.requests import ReplayRequest
+from api.exports.requests import ExportRequest
+from api.graph.requests import RenameRequest
 from api.http import limits, strict_json
-from api.lists.schemas import ListRequest
-from api.memories.schemas import BatchUpdateRequest, FeedbackRequest, UpdateRequest
-from api.replays import schemas as replay_schemas
-from api.tenants import schemas as tenant_schemas
+from api.lists.requests import ListRequest
+from api.memories.requests import BatchUpdateRequest, FeedbackRequest, UpdateRequest
+from api.replays import requests as replay_requests
+from api.tenants import requests as tenant_requests
 
 ID = "00000000-0000-0000-0000-000000000001"
 TEXT = "x" * (limits.LONGEST_TEXT + 1)
@@ -67,7 +67,7 @@ TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "a replayed message": (ReplayRequest, {"messages": TEXT}, "split it"),
     "a replay's instructions": (ReplayRequest, {"includes": INSTRUCTIONS}, "shorten"),
     "a shadow's instructions": (
-        replay_schemas.BeginRequest,
+        replay_requests.BeginRequest,
         MAYA | {"custom_instructions": INSTRUCTIONS},
         "short",
     ),
@@ -89,7 +89,7 @@ TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
         "ask for fewer properties",
     ),
     "a project's instructions": (
-        tenant_schemas.ProjectUpdateRequest,
+        tenant_requests.ProjectUpdateRequest,
         {"custom_instructions": INSTRUCTIONS},
         "at most 20000 characters",
     ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
 
 from api.adds.messages import MessageIn, as_list
-from api.adds.schemas import MOST_MESSAGES
-from api.lists.schemas import ReadRequest
+from api.adds.requests import MOST_MESSAGES
+from api.lists.requests import ReadRequest
 from api.search.options import SearchOptions
 from pipeline.search.conversation import MOST_EARLIER, spoken
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from api.exports.schemas import whole
+from api.exports.requests import whole
 from api.http.body import EntityId, Request
 from api.http.limits import InstructionText, SchemaObject
 from pipeline.domain.profiles import MOST_SAMPLED, SAMPLED

@@ -9,7 +9,7 @@ import orjson
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.http.limits import InstructionText, SchemaObject
-from api.lists.schemas import ReadRequest
+from api.lists.requests import ReadRequest
 from pipeline.domain.events import AddOptions, EventType, Question
 from pipeline.domain.filters import pinned
 from pipeline.domain.scope import Scope

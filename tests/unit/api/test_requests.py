@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from api.adds.schemas import MOST_MESSAGES, AddRequest
+from api.adds.requests import MOST_MESSAGES, AddRequest
 from api.http.body import LONGEST_ID
-from api.lists.schemas import ListRequest, ReadRequest
-from api.memories import views as memory_views
-from api.memories.schemas import UpdateRequest
-from api.search.schemas import OlderSearchRequest, SearchRequest
-from api.tenants.schemas import BudgetRequest
+from api.lists.requests import ListRequest, ReadRequest
+from api.memories import responses as memory_responses
+from api.memories.requests import UpdateRequest
+from api.search.requests import OlderSearchRequest, SearchRequest
+from api.tenants.requests import BudgetRequest
 from pipeline.domain import filters
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import Instructions
@@ -233,7 +233,7 @@ def test_a_search_has_defaults_and_bounds() -> None:
 def test_a_field_that_no_row_has_is_ignored(request_type: type[ReadRequest]) -> None:
     request = request_type.model_validate({"query": "x", "fields": ["memory", "hash", ""]})
     assert request.model_dump()["fields"] == ["memory", "hash", ""]
-    assert memory_views.only({"id": "1", "memory": "x"}, ["memory", "hash"]) == {
+    assert memory_responses.only({"id": "1", "memory": "x"}, ["memory", "hash"]) == {
         "id": "1",
         "memory": "x",
     }
@@ -270,15 +270,15 @@ def test_a_null_is_the_default(request_type: type[SearchRequest]) -> None:
 
 def test_a_row_keeps_its_id_and_what_is_asked_for() -> None:
     row = {"id": "1", "memory": "x", "metadata": {"a": 1, "b": {"c": 2}}}
-    assert memory_views.only(row, None) == memory_views.only(row, []) == row
-    assert memory_views.only(row, ["memory"]) == {"id": "1", "memory": "x"}
-    assert memory_views.only(row, ["metadata.a"]) == {"id": "1", "metadata": {"a": 1}}
-    assert memory_views.only(row, ["metadata.a", "metadata"]) == {
+    assert memory_responses.only(row, None) == memory_responses.only(row, []) == row
+    assert memory_responses.only(row, ["memory"]) == {"id": "1", "memory": "x"}
+    assert memory_responses.only(row, ["metadata.a"]) == {"id": "1", "metadata": {"a": 1}}
+    assert memory_responses.only(row, ["metadata.a", "metadata"]) == {
         "id": "1",
         "metadata": row["metadata"],
     }
-    assert memory_views.only(row, ["metadata.x"]) == {"id": "1", "metadata": None}
-    assert memory_views.only(row | {"metadata": None}, ["metadata.a"]) == {
+    assert memory_responses.only(row, ["metadata.x"]) == {"id": "1", "metadata": None}
+    assert memory_responses.only(row | {"metadata": None}, ["metadata.a"]) == {
         "id": "1",
         "metadata": None,
     }

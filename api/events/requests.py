@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.adds.messages import MessageIn, as_list
-from api.adds.schemas import MOST_MESSAGES
+from api.adds.requests import MOST_MESSAGES
 from api.http.body import EntityId, OwnRequest
 from api.http.limits import DateText, InstructionText
 from pipeline.domain.events import FailureCode

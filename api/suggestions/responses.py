@@ -8,7 +8,7 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
-from api.events.views import ReceiptLineJson, receipt_line
+from api.events.responses import ReceiptLineJson, receipt_line
 from api.http.json_types import Id
 from pipeline.domain.suggestions import (
     ShownChange,

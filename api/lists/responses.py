@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.http.json_types import PageKeysJson
 from api.lists.after_event import AfterEventJson
-from api.memories.views import MemoryRowJson
+from api.memories.responses import MemoryRowJson
 
 
 class ListPageJson(PageKeysJson, AfterEventJson):

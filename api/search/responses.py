@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from api.http.json_types import Id, PageKeysJson, SelectedFields, scope_ids, words
 from api.http.paging import size_bytes
 from api.lists.after_event import AfterEventJson
-from api.memories.views import MemoryJson, attributes, memory, only
+from api.memories.responses import MemoryJson, attributes, memory, only
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
 from pipeline.graph.views import GraphPath, RelationView

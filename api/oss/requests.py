@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from api.adds.schemas import AddRequest
+from api.adds.requests import AddRequest
 from api.http.limits import InstructionText
-from api.search.schemas import SearchRequest
+from api.search.requests import SearchRequest
 from pipeline.domain.filters import ALIASES, KIND
 
 KNOWN = {"AND", "OR", "NOT", *KIND, *ALIASES}

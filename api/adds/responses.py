@@ -8,7 +8,7 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
-from api.events.views import OmittedJson, ReceiptLineJson, receipt_line, shown
+from api.events.responses import OmittedJson, ReceiptLineJson, receipt_line, shown
 from api.http.json_types import EventStatus, Id
 from pipeline.domain.events import Status
 from pipeline.events.store import EventEnd

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from api.events.views import FilledFieldJson
+from api.events.responses import FilledFieldJson
 from api.http.json_types import Id, StoredTime, words
 from pipeline.domain.events import Status
 from pipeline.domain.profiles import (

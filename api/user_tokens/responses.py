@@ -8,7 +8,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from api.http.json_types import DoneJson, Id
-from api.memories.views import MemoryJson, MessageJson
+from api.memories.responses import MemoryJson, MessageJson
 from pipeline.tenants.user_tokens import UserToken
 
 

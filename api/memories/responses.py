@@ -9,7 +9,7 @@ from uuid import uuid5
 
 from typing_extensions import TypedDict
 
-from api.events.views import ReceiptLineJson
+from api.events.responses import ReceiptLineJson
 from api.http.json_types import (
     DoneJson,
     Id,

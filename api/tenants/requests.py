@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from api.adds.schemas import categories
+from api.adds.requests import categories
 from api.http.body import Moment, OwnRequest, Request
 from api.http.limits import LONGEST_INSTRUCTIONS, Attributes, Categories, one_line
 from pipeline.domain.errors import InvalidInput
