@@ -17,8 +17,8 @@ from pipeline import bootstrap, settings, telemetry
 from pipeline.watchdog import Watchdog
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
+from workers.fairness import QUEUES
 from workers.probes import probes_of
-from workers.queues import QUEUES
 from workers.runtime import Runtime
 from workers.shutdown import Shutdown
 from workers.tasks import register

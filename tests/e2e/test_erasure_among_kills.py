@@ -19,7 +19,7 @@ from tests.support.engine import build_ledger
 from tests.support.raw_look import raw_look
 from tests.support.stack import Client, Stack, wait_until
 from workers.app import make_app
-from workers.queues import QUEUES
+from workers.fairness import QUEUES
 
 USER, WORDS = "zoe-erased", ("zoe-erased", "Valparaiso", "Narwhal")
 

@@ -1,4 +1,6 @@
-"""Queues of hints, by the priority of a hint's lane and the number of busy lanes of its class.
+"""Fairness between lanes: the order in which workers take hints, each of which claims its lane.
+
+A hint goes into a queue by the priority of its lane and the number of busy lanes of its class.
 
     mem.lane         projects with up to 10 busy lanes     mem.low         the same, for lanes
     mem.lane.10      up to 100                             mem.low.10      with only events of
