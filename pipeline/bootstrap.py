@@ -26,8 +26,8 @@ from pipeline.domain.summaries import SummaryAfter
 from pipeline.events.notifications import EndNotifications, Receiver
 from pipeline.events.retention import Retention
 from pipeline.graph.mirror import Mirroring
+from pipeline.graph.path_search import LedgerPathSearch, MirroredPathSearch
 from pipeline.graph.store import Graph
-from pipeline.graph.walks import LedgerWalks, MirroredWalks
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import ADDS, LONG, connect
@@ -117,8 +117,8 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     ledger = build_ledger(settings, name)
     mirroring = build_mirroring(settings, ledger)
     if mirroring:
-        walks = LedgerWalks(ledger.engine)
-        mirrored = MirroredWalks(mirroring.mirror, mirroring.outbox, walks)
+        walks = LedgerPathSearch(ledger.engine)
+        mirrored = MirroredPathSearch(mirroring.mirror, mirroring.outbox, walks)
         ledger.graph = Graph(ledger.engine, mirrored)
     vectors = build_vectors(settings, ledger)
     embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.circuits))

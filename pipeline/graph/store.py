@@ -33,11 +33,11 @@ from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
 from pipeline.domain.graph_nodes import USER
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.graph.path_search import LedgerPathSearch
 from pipeline.graph.ports import GraphIndex, WalkRequest
 from pipeline.graph.ranking import ranked
 from pipeline.graph.sql import statement
 from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView, Walk
-from pipeline.graph.walks import LedgerWalks
 from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.filter_conditions import IN_PROJECT, lanes_with
 from pipeline.ledger.statements import Direct
@@ -66,7 +66,7 @@ class Graph:
     def __init__(self, engine: AsyncEngine, index: GraphIndex | None = None) -> None:
         """`index`: follows relations; by default the ledger."""
         self._direct = Direct(engine)
-        self._index = index or LedgerWalks(engine)
+        self._index = index or LedgerPathSearch(engine)
 
     async def mentioned_in(
         self, scope: Scope, texts: Sequence[str], *, until: datetime | None = None

@@ -22,9 +22,9 @@ from pipeline.adapters.graph_bolt import BoltGraph
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.mirror import Mirroring
+from pipeline.graph.path_search import LedgerPathSearch, MirroredPathSearch
 from pipeline.graph.ports import GraphIndex, MirrorChanges, MirrorEdge, MirrorNode, WalkRequest
 from pipeline.graph.views import GraphTimes
-from pipeline.graph.walks import LedgerWalks, MirroredWalks
 from pipeline.ledger.tables import entities, graph_mirrors, graph_outbox, lanes, relations
 from pipeline.stores import Ledger
 from tests.support.bolt_server import BoltAddress
@@ -114,7 +114,7 @@ class Graphs:
 @pytest.fixture(params=["postgresql", "bolt"])
 async def graphs(ledger: Ledger, request: pytest.FixtureRequest) -> AsyncIterator[Graphs]:
     if request.param == "postgresql":
-        yield Graphs(ledger, LedgerWalks(ledger.engine), None)
+        yield Graphs(ledger, LedgerPathSearch(ledger.engine), None)
         return
     server: BoltGraph = request.getfixturevalue("bolt").connect()
     yield Graphs(ledger, server, Mirroring(server, ledger.graph_outbox))
@@ -127,7 +127,7 @@ async def graphs(ledger: Ledger, request: pytest.FixtureRequest) -> AsyncIterato
 async def mirrored(ledger: Ledger, bolt: BoltAddress) -> AsyncIterator[Graphs]:
     """The index as searches use it with a graph server: the server, or the ledger."""
     server = bolt.connect()
-    walks = MirroredWalks(server, ledger.graph_outbox, LedgerWalks(ledger.engine))
+    walks = MirroredPathSearch(server, ledger.graph_outbox, LedgerPathSearch(ledger.engine))
     yield Graphs(ledger, walks, Mirroring(server, ledger.graph_outbox))
     await server.claim()
     await server.wipe()
@@ -294,7 +294,7 @@ async def count(ledger: Ledger) -> int:
 
 
 async def test_without_a_graph_server_nothing_is_queued(ledger: Ledger) -> None:
-    graphs = Graphs(ledger, LedgerWalks(ledger.engine), None)
+    graphs = Graphs(ledger, LedgerPathSearch(ledger.engine), None)
     await graphs.draw(*FAMILY)
     await graphs.run(delete(relations), delete(entities))
     assert await count(ledger) == 0
@@ -328,9 +328,9 @@ async def test_changes_wait_for_a_server_that_is_down(mirrored: Graphs) -> None:
     assert mirroring is not None
     up, quiet = mirroring.mirror, mirrored.of()
     down = BoltGraph(f"bolt://127.0.0.1:{ports.choose()}", timeout_s=1.0)
-    outbox, ledger_walks = mirrored.ledger.graph_outbox, LedgerWalks(mirrored.ledger.engine)
+    outbox, ledger_walks = mirrored.ledger.graph_outbox, LedgerPathSearch(mirrored.ledger.engine)
     await mirrored.run(update(graph_mirrors).values(name=down.name))
-    mirrored.index = quiet.index = MirroredWalks(down, outbox, ledger_walks)
+    mirrored.index = quiet.index = MirroredPathSearch(down, outbox, ledger_walks)
     mirrored.mirroring = Mirroring(down, outbox)
     with pytest.raises(StoreUnavailable):
         await mirrored.read("user")

@@ -18,9 +18,9 @@ from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
 from pipeline.graph import outbox
 from pipeline.graph.mirror import Mirroring
+from pipeline.graph.path_search import LedgerPathSearch, MirroredPathSearch
 from pipeline.graph.ports import MirrorChanges
 from pipeline.graph.store import Graph
-from pipeline.graph.walks import LedgerWalks, MirroredWalks
 from pipeline.ledger.tables import graph_mirrors, graph_outbox, relations
 from pipeline.stores import Ledger
 from tests.integration.graph.test_editing import act, ids
@@ -46,7 +46,7 @@ def use(service: Service, server: BoltGraph) -> Mirroring:
     """Have the service follow relations in this server."""
     ledger = service.engine.ledger
     mirroring = Mirroring(server, ledger.graph_outbox)
-    walks = MirroredWalks(server, ledger.graph_outbox, LedgerWalks(ledger.engine))
+    walks = MirroredPathSearch(server, ledger.graph_outbox, LedgerPathSearch(ledger.engine))
     mirrored = with_stores(ledger, graph=Graph(ledger.engine, walks))
     stores = replace(service.api.stores, ledger=mirrored, mirroring=mirroring)
     service.app.state.api = replace(service.api, stores=stores)

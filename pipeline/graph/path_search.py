@@ -1,4 +1,4 @@
-"""Reads that follow relations: in the ledger, or in a graph server that mirrors it."""
+"""Path search: follow relations in the ledger, or in a graph server that mirrors it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pipeline.graph.sql import statement
 from pipeline.ledger.statements import Direct
 
 
-class LedgerWalks:
+class LedgerPathSearch:
     """The GraphIndex port in PostgreSQL: one recursive statement."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
 
     async def walk(self, request: WalkRequest) -> list[Sequence[UUID]]:
-        """Paths of relations, as their ids; see walk.sql."""
+        """Paths of relations, as their ids; see path_search.sql."""
         values = {
             "lanes": list(request.lanes),
             "names": list(request.names),
@@ -32,10 +32,10 @@ class LedgerWalks:
             "as_of": request.times.as_of,
             "valid_at": request.times.valid_at,
         }
-        return [row.path for row in await self._direct.rows(statement("walk"), values)]
+        return [row.path for row in await self._direct.rows(statement("path_search"), values)]
 
 
-class MirroredWalks:
+class MirroredPathSearch:
     """The GraphIndex port over a graph server, for lanes of which it has every change.
 
     Other lanes are read from the ledger, so a relation is found from its commit on.
