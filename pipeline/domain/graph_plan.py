@@ -38,6 +38,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID, uuid5
 
+from pipeline.domain.entity_resolution import NodeSet
 from pipeline.domain.facts import Fact, FactKind
 from pipeline.domain.graph import (
     CurrentEdge,
@@ -63,7 +64,6 @@ from pipeline.domain.graph_names import (
     roles_of,
     still_says,
 )
-from pipeline.domain.graph_nodes import NodeSet
 from pipeline.text import polarity
 from pipeline.text.names import is_self, named_in, plain_name, says
 from pipeline.text.past import is_past, past_until

@@ -29,8 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain.entity_resolution import USER
 from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
-from pipeline.domain.graph_nodes import USER
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.path_search import LedgerPathSearch

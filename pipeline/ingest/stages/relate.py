@@ -4,7 +4,7 @@ The memories are already stored, so a permanent failure of the graph does not fa
 `graph_status` reports it, and the graph alone can be replayed. Invalid rows of a repaired answer
 are left out, and the graph is PARTIAL. The model names entities and
 relations; which nodes these are, and which relations they end, is computed: see
-pipeline/domain/graph_plan and graph_nodes.
+pipeline/domain/graph_plan and entity_resolution.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 import structlog
 
 from pipeline.cpu_thread import beside_loop
+from pipeline.domain.entity_resolution import SIMILAR, USER, NodeSet, may_be_same
 from pipeline.domain.errors import PermanentError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
@@ -28,7 +29,6 @@ from pipeline.domain.graph import (
     Relation,
     RelationRequest,
 )
-from pipeline.domain.graph_nodes import SIMILAR, USER, NodeSet, may_be_same
 from pipeline.domain.graph_plan import FactSource, plan_changes
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read

@@ -9,6 +9,7 @@ from uuid import UUID, uuid5
 
 import pytest
 
+from pipeline.domain.entity_resolution import NodeSet, may_be_same
 from pipeline.domain.facts import Fact, FactKind
 from pipeline.domain.graph import (
     CurrentEdge,
@@ -23,7 +24,6 @@ from pipeline.domain.graph import (
     name_key,
     node_id,
 )
-from pipeline.domain.graph_nodes import NodeSet, may_be_same
 from pipeline.domain.graph_plan import (
     KEPT,
     PROTECTED,

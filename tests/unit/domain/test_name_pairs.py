@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from pipeline.adapters.embedder_minilm import MiniLM
+from pipeline.domain.entity_resolution import SIMILAR, may_be_same
 from pipeline.domain.graph import Node
-from pipeline.domain.graph_nodes import SIMILAR, may_be_same
 from pipeline.text.names import plain_name
 from tests.eval.graphs.names import NamePair, pairs
 

@@ -1,4 +1,4 @@
-"""Identity of nodes: which stored node an entity of a model's answer is. Pure functions.
+"""Entity resolution by name: the stored node of an entity in a model's answer. Pure functions.
 
     the same plain name, of the same family of types      the same node
     the same name with a role that excludes the other     another node: "my brother Sam" is not
