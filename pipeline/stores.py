@@ -64,9 +64,9 @@ from pipeline.transfer.export import Export
 from pipeline.transfer.store import Transfers
 from pipeline.turns.user_messages import UserMessages
 from pipeline.turns.vectors import TurnVectors
+from pipeline.versions.as_of import MemoriesAsOf
 from pipeline.versions.changes import Changes
 from pipeline.versions.restore import Restore
-from pipeline.versions.store import Versions
 from pipeline.webhooks.store import Webhooks
 
 
@@ -132,7 +132,7 @@ class KnowledgeStores:
         self.clearing = DeleteByFilter(long, grace=grace)
         self.feedback = Feedback(engine)
         self.accesses = AccessCounts(engine)
-        self.versions = Versions(engine)
+        self.versions = MemoriesAsOf(engine)
         self.restores = Restore(engine)
         self.changes = Changes(engine)
         self.user_messages = UserMessages(engine)

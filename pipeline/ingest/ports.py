@@ -17,7 +17,7 @@ from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.recordings import Recordings
 from pipeline.profiles.store import Profiles
 from pipeline.transfer.store import Transfers
-from pipeline.versions.store import Versions
+from pipeline.versions.as_of import MemoriesAsOf
 
 
 class ScopeWords(Protocol):
@@ -81,5 +81,5 @@ class IngestStores(Protocol):
         """Reads of imports."""
 
     @property
-    def versions(self) -> Versions:
+    def versions(self) -> MemoriesAsOf:
         """Reads of memories at a time."""

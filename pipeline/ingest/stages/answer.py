@@ -14,14 +14,14 @@ from pipeline.ingest.stages import Finished
 from pipeline.lanes.effects import AnswerEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import MemoryModel
-from pipeline.versions.store import Versions
+from pipeline.versions.as_of import MemoriesAsOf
 
 # Maximum number of memories passed to one model call.
 MOST = 500
 
 
 async def answer(
-    batch: Batch, *, model: MemoryModel, memories: Memories, versions: Versions
+    batch: Batch, *, model: MemoryModel, memories: Memories, versions: MemoriesAsOf
 ) -> Finished:
     """Answer the batch's export or summary from the newest memories that match its filters."""
     question = batch.options.question

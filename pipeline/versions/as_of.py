@@ -1,4 +1,4 @@
-"""Reads of memories at a time."""
+"""Memories as of a time: one by its id, or a page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pipeline.memories.rows import as_memory
 from pipeline.versions.states import is_older, pin_values, reference_time, states
 
 
-class Versions:
+class MemoriesAsOf:
     """Store of memories at a time. Lists of the current ones: see `pipeline.memories.store`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
