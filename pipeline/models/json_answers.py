@@ -71,16 +71,6 @@ def _broken(error: json.JSONDecodeError) -> str:
     return f"the JSON is broken at character {error.pos}: {error.msg}"
 
 
-def check_number(where: str, number: int, count: int, of: str) -> None:
-    """Check that a number of the answer refers to one of `count` items, numbered from 1.
-
-    `where` names the place in the answer and `of` the items, for the message.
-    Errors: MalformedAnswer.
-    """
-    if not 1 <= number <= count:
-        raise MalformedAnswer(f"{where} is {number}, but {of} are numbered from 1 to {count}")
-
-
 @cache
 def answer_schema(shape: type[BaseModel]) -> Mapping[str, object]:
     """JSON schema of an answer, in the subset that strict structured output supports.

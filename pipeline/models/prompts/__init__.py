@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -20,7 +20,7 @@ from string import Template
 from typing import Any
 
 from pipeline.domain.events import Instructions
-from pipeline.domain.graph import GraphTypes, RelationRequest, StoredRelation
+from pipeline.domain.graph import GraphTypes, RelationRequest
 from pipeline.domain.messages import Message, Role, SourcedMessage
 from pipeline.models.categories import BUILT_IN, offered
 from pipeline.text import entity_types as types
@@ -62,37 +62,22 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def numbered(texts: Iterable[str]) -> str:
-    """One line for each text: `1: "…"`. Models repeat small numbers reliably, but not UUIDs."""
-    return _lines(f"{n}: {quoted(text)}" for n, text in enumerate(texts, start=1))
-
-
-def dated(texts: Iterable[tuple[str, datetime | None]]) -> str:
-    """One line for each text with the day it was said, if known: `1 (2026-11-22): "…"`."""
-    return _lines(
-        f"{n} ({said_at.astimezone(UTC):%Y-%m-%d}): {quoted(text)}"
-        if said_at
-        else f"{n}: {quoted(text)}"
-        for n, (text, said_at) in enumerate(texts, start=1)
-    )
-
-
 def transcript(messages: Sequence[SourcedMessage]) -> str:
     """One line for each message, `1 user "Anna": "…"`, below a line with its minute (UTC).
 
     Messages of tools have no number, so no fact can refer to them; they are cut to CONTEXT_CHARS.
     """
-    lines: list[str] = []
+    rows: list[str] = []
     number = 0
     for minute, group in groupby(messages, key=_minute):
-        lines.append(f"said {minute}")
+        rows.append(f"said {minute}")
         for message in (sourced.message for sourced in group):
             if is_numbered(message):
                 number += 1
-                lines.append(f"{number} {_turn(message, message.content)}")
+                rows.append(f"{number} {_turn(message, message.content)}")
             else:
-                lines.append(_turn(message, message.content[:CONTEXT_CHARS]))
-    return _lines(lines)
+                rows.append(_turn(message, message.content[:CONTEXT_CHARS]))
+    return lines(rows)
 
 
 def is_numbered(message: Message) -> bool:
@@ -102,17 +87,12 @@ def is_numbered(message: Message) -> bool:
 
 def earlier_turns(turns: Sequence[Message]) -> str:
     """One line for each turn, without numbers: `user "Anna": "…"`, cut to CONTEXT_CHARS."""
-    return _lines(_turn(turn, turn.content[:CONTEXT_CHARS]) for turn in turns)
+    return lines(_turn(turn, turn.content[:CONTEXT_CHARS]) for turn in turns)
 
 
 def log(messages: Iterable[Message]) -> str:
     """One line for each message, in full: an agent's actions and their results."""
-    return _lines(_turn(message, message.content) for message in messages)
-
-
-def groups(positions: Iterable[Sequence[int]]) -> str:
-    """One line for each group: the numbers of its members, from 1."""
-    return _lines(", ".join(str(place + 1) for place in group) for group in positions)
+    return lines(_turn(message, message.content) for message in messages)
 
 
 def form(shape: Mapping[str, Any]) -> str:
@@ -120,24 +100,16 @@ def form(shape: Mapping[str, Any]) -> str:
     return json.dumps(shape, ensure_ascii=False)
 
 
-def edges(current: Sequence[StoredRelation]) -> str:
-    """One line for each relation: `1: "Anna" lives_in "Rome"`."""
-    return _lines(
-        f"{n}: {quoted(edge.source)} {edge.relation} {quoted(edge.destination)}"
-        for n, edge in enumerate(current, start=1)
-    )
-
-
 def entity_types(own: GraphTypes) -> str:
     """The types of entities in one line, and a line for each type of the project."""
-    return _lines([", ".join(types.BUILT_IN), *_described(own.entities)])
+    return lines([", ".join(types.BUILT_IN), *_described(own.entities)])
 
 
 def relation_names(request: RelationRequest) -> str:
     """The names of relations in one line, and a line for each one of the project."""
     own = request.types.relations
     names = dict.fromkeys((*relations.OFFERED, *request.vocabulary))
-    return _lines([", ".join(name for name in names if name not in own), *_described(own)])
+    return lines([", ".join(name for name in names if name not in own), *_described(own)])
 
 
 def _described(meanings: Mapping[str, str]) -> list[str]:
@@ -152,9 +124,7 @@ def wishes(instructions: Instructions) -> str:
         ("", instructions.custom),
         ("Of what the assistant says about itself: ", instructions.agent),
     )
-    return _lines(
-        f"{label}{quoted(text.strip())}" for label, text in parts if text and text.strip()
-    )
+    return lines(f"{label}{quoted(text.strip())}" for label, text in parts if text and text.strip())
 
 
 def categories(instructions: Instructions) -> str:
@@ -162,7 +132,7 @@ def categories(instructions: Instructions) -> str:
     meanings = offered(instructions)
     if meanings is BUILT_IN:
         return ", ".join(meanings)
-    return _lines(
+    return lines(
         f"{quoted(name)}: {quoted(meaning)}" if meaning else quoted(name)
         for name, meaning in meanings.items()
     )
@@ -177,5 +147,6 @@ def _minute(sourced: SourcedMessage) -> str:
     return f"{sourced.said_at.astimezone(UTC):%A %Y-%m-%d %H:%M}"
 
 
-def _lines(lines: Iterable[str]) -> str:
-    return "\n".join(lines) or NOTHING
+def lines(rows: Iterable[str]) -> str:
+    """The rows as lines; `(none)` without any."""
+    return "\n".join(rows) or NOTHING

@@ -11,6 +11,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.models import prompts
 from pipeline.models.json_answers import parsed
+from pipeline.models.questions import integer_ids
 from pipeline.models.questions.decide import NO_REASON
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
@@ -20,9 +21,9 @@ def curate_prompt(request: CurationRequest) -> Prompt[tuple[Proposal, ...]]:
     """The prompt for proposals about the memories of a request."""
     text = prompts.render(
         "curate",
-        memories=prompts.dated((memory.text, memory.said_at) for memory in request.memories),
-        groups=prompts.groups(request.groups),
-        conflicts=prompts.groups(request.conflicts),
+        memories=integer_ids.dated((memory.text, memory.said_at) for memory in request.memories),
+        groups=integer_ids.groups(request.groups),
+        conflicts=integer_ids.groups(request.conflicts),
     )
     parse = partial(parse_proposals, count=len(request.memories))
     return Prompt("curate", text, ProposalsAnswer, parse)

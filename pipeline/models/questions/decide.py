@@ -16,9 +16,9 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.models import prompts
 from pipeline.models.json_answers import (
     SHOWN_ERRORS,
-    check_number,
     parsed,
 )
+from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.text.equality import same_text
@@ -46,8 +46,8 @@ def decide_prompt(
     text = prompts.render(
         "decide",
         wishes=prompts.wishes(instructions),
-        memories=prompts.dated((neighbour.text, neighbour.said_at) for neighbour in neighbours),
-        facts=prompts.dated((fact.text, fact.said_at) for fact in facts),
+        memories=integer_ids.dated((neighbour.text, neighbour.said_at) for neighbour in neighbours),
+        facts=integer_ids.dated((fact.text, fact.said_at) for fact in facts),
     )
     parse = partial(parse_decisions, facts=facts, neighbours=neighbours)
     return Prompt("decide", text, DecisionsAnswer, parse, partial(parse, mend=True))
@@ -79,7 +79,7 @@ def parse_decisions(
     _check_rows(rows, len(neighbours))
     if not mend:
         _check_losses(rows, facts, neighbours)
-    return tuple(_decision(row, facts[row.fact - 1], neighbours) for row in rows)
+    return tuple(_decision(row, integer_ids.item(facts, row.fact), neighbours) for row in rows)
 
 
 class DecisionRow(BaseModel):
@@ -152,7 +152,7 @@ def _check_row(row: DecisionRow, offered: int) -> None:
     if row.action is Outcome.UPDATE and row.text is None:
         raise MalformedAnswer(f"{where} is UPDATE without a text")
     if row.aim is not None:
-        check_number(f"{where}: target", row.aim, offered, "memories")
+        integer_ids.check(f"{where}: target", row.aim, offered, "memories")
 
 
 def _check_losses(
@@ -163,7 +163,7 @@ def _check_losses(
     for row in rows:
         if row.changes is None:
             continue
-        fact, memory = facts[row.fact - 1], neighbours[row.changes - 1]
+        fact, memory = integer_ids.item(facts, row.fact), integer_ids.item(neighbours, row.changes)
         others = [other for other in rows if other.fact == row.fact and other is not row]
         refused = objection(_replacement(row, fact, memory, others))
         if refused is not None and not _is_older(fact, memory):
@@ -243,6 +243,6 @@ def _weakened(row: DecisionRow, action: Outcome, why: str, *, target: int | None
 
 
 def _decision(row: DecisionRow, fact: Fact, neighbours: Sequence[Neighbour]) -> Decision:
-    target = neighbours[row.aim - 1].memory_id if row.aim else None
+    target = integer_ids.item(neighbours, row.aim).memory_id if row.aim else None
     text = {Outcome.ADD: fact.text, Outcome.UPDATE: row.text}.get(row.action)
     return Decision(row.fact - 1, row.action, row.reason or NO_REASON, text, target)

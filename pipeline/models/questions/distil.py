@@ -10,6 +10,7 @@ from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions, Question
 from pipeline.models import prompts
 from pipeline.models.json_answers import SHOWN_ERRORS, json_object
+from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 
 
@@ -20,7 +21,7 @@ def distil_prompt(question: Question, memories: Sequence[str]) -> Prompt[dict[st
         "distil",
         wishes=prompts.wishes(Instructions(question.instructions)),
         form=prompts.form(form),
-        memories=prompts.numbered(memories),
+        memories=integer_ids.numbered(memories),
     )
     return Prompt("distil", text, form, partial(filled, shape=form))
 

@@ -17,9 +17,9 @@ from pipeline.models import prompts
 from pipeline.models.background import within_budget
 from pipeline.models.categories import chosen
 from pipeline.models.json_answers import (
-    check_number,
     parsed,
 )
+from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.ports import ExtractionRequest
@@ -68,12 +68,14 @@ def parse_facts(
     rows = parsed(text, FactsAnswer).facts
     for at, row in enumerate(rows):
         for number in row.messages:
-            check_number(f"facts.{at}.messages", number, len(messages), "messages")
+            integer_ids.check(f"facts.{at}.messages", number, len(messages), "messages")
     facts = [
         _fact(row, sourced, instructions)
         for row in rows
         if row.modality in ASSERTED
-        for sourced in _first_of_each_event([messages[n - 1] for n in sorted(set(row.messages))])
+        for sourced in _first_of_each_event(
+            [integer_ids.item(messages, number) for number in sorted(set(row.messages))]
+        )
     ]
     return tuple(sorted(facts, key=lambda fact: (fact.source.event, fact.source.message)))
 

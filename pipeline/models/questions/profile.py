@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions, Question
 from pipeline.models import prompts
+from pipeline.models.questions import integer_ids
 from pipeline.models.questions.distil import filled, nullable
 from pipeline.models.questions.repair import Prompt
 
@@ -26,7 +27,7 @@ def profile_prompt(question: Question, memories: Sequence[str]) -> Prompt[dict[s
         "profile",
         wishes=prompts.wishes(Instructions(question.instructions)),
         form=prompts.form(form),
-        memories=prompts.numbered(memories),
+        memories=integer_ids.numbered(memories),
     )
     return Prompt("profile", text, form, partial(fields, shape=form))
 

@@ -21,10 +21,10 @@ from pipeline.domain.graph import (
 from pipeline.models import prompts
 from pipeline.models.json_answers import (
     SHOWN_ERRORS,
-    check_number,
     json_object,
     validated,
 )
+from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.text.names import is_self
@@ -39,8 +39,8 @@ def relate_prompt(request: RelationRequest) -> Prompt[GraphChanges]:
         "relate",
         entity_types=prompts.entity_types(request.types),
         relation_names=prompts.relation_names(request),
-        relations=prompts.edges(request.current),
-        facts=prompts.numbered(request.texts),
+        relations=integer_ids.relations(request.current),
+        facts=integer_ids.numbered(request.texts),
     )
     count = len(request.facts)
     parse = partial(parse_relations, fact_count=count, current=request.current)
@@ -62,13 +62,13 @@ def parse_relations(
     faults: list[str] = []
 
     def check_relation(place: str, row: RelationRow) -> None:
-        check_number(f"{place}.fact", row.fact, fact_count, "facts")
+        integer_ids.check(f"{place}.fact", row.fact, fact_count, "facts")
         _check_listed(f"{place}.source", row.source, kinds)
         _check_listed(f"{place}.target", row.target, kinds)
 
     def check_ending(place: str, row: EndedRow) -> None:
-        check_number(f"{place}.relation", row.relation, len(current), "current relations")
-        check_number(f"{place}.fact", row.fact, fact_count, "facts")
+        integer_ids.check(f"{place}.relation", row.relation, len(current), "current relations")
+        integer_ids.check(f"{place}.fact", row.fact, fact_count, "facts")
 
     entities = _valid_rows({"entities": []} | answer, "entities", EntityRow, faults)
     kinds = {name_key(row.name): row.type for row in entities}
@@ -78,7 +78,8 @@ def parse_relations(
         raise MalformedAnswer("; ".join(faults[:SHOWN_ERRORS]))
     relations = dict.fromkeys(_relation(row, kinds) for row in related)
     endings = dict.fromkeys(
-        EdgeEnding(current[row.relation - 1].relation_id, row.fact - 1) for row in ended
+        EdgeEnding(integer_ids.item(current, row.relation).relation_id, row.fact - 1)
+        for row in ended
     )
     return GraphChanges(tuple(relations), endings=tuple(endings), left_out=tuple(faults))
 

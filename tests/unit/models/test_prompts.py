@@ -11,6 +11,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.graph import StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models import prompts
+from pipeline.models.questions import integer_ids
 
 NAMES = ("extract", "decide", "relate", "distil", "profile", "summary")
 VALUES = {
@@ -117,5 +118,5 @@ def test_wishes_and_categories_cannot_start_a_section():
 
 def test_edges_and_texts_are_numbered_from_one():
     edge = StoredRelation(UUID(int=7), "Ann", "lives_in", "Rome")
-    assert prompts.edges([edge]) == '1: "Ann" lives_in "Rome"'
-    assert prompts.numbered(["a", "ü"]) == '1: "a"\n2: "ü"'
+    assert integer_ids.relations([edge]) == '1: "Ann" lives_in "Rome"'
+    assert integer_ids.numbered(["a", "ü"]) == '1: "a"\n2: "ü"'

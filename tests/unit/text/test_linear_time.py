@@ -31,6 +31,7 @@ from pipeline.domain.graph import GraphTypes, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.passages import PassageKey
 from pipeline.models import prompts
+from pipeline.models.questions import integer_ids
 from pipeline.ports import ExtractionRequest
 from pipeline.search import evidence, signals
 from pipeline.search.calibration import scale
@@ -45,6 +46,7 @@ from tests.support.long_texts import UNITS, faults
 
 PACKAGES = (
     "pipeline.text", "pipeline.models.prompts", "pipeline.models.background",
+    "pipeline.models.questions.integer_ids",
     "pipeline.models.json_answers", "pipeline.domain.conservation", "pipeline.domain.candidates",
     "pipeline.domain.conflicts", "pipeline.domain.graph", "pipeline.search.signals",
     "pipeline.search.evidence", "pipeline.search.vocabulary", "pipeline.search.conversation",
@@ -75,7 +77,8 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.search.evidence.set_closeness": NO_TEXT,
     "pipeline.search.bm25.ranking": NO_TEXT,
     "pipeline.search.bm25.ranking_by_forms": NO_TEXT,
-    "pipeline.models.prompts.groups": NO_TEXT,
+    "pipeline.models.questions.integer_ids.groups": NO_TEXT,
+    "pipeline.models.questions.integer_ids.item": NO_TEXT,
     "pipeline.models.prompts.render": "It fills a template by name.",
     "pipeline.models.prompts.version": "It reads a template by name.",
     "pipeline.models.json_answers.answer_schema": NO_TEXT,
@@ -185,7 +188,7 @@ CALLS: Mapping[str, Callable[[str], object]] = {
     "pipeline.domain.conflicts.question": lambda text: conflicts.question(
         [(text, text, NOW), (text, None, NOW)]
     ),
-    "pipeline.models.prompts.dated": lambda text: prompts.dated([(text, NOW)]),
+    "pipeline.models.questions.integer_ids.dated": lambda text: integer_ids.dated([(text, NOW)]),
     "pipeline.models.prompts.form": lambda text: prompts.form({text: text}),
     "pipeline.models.prompts.entity_types": lambda text: prompts.entity_types(
         GraphTypes({text: text})
