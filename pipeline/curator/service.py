@@ -4,7 +4,7 @@ A run is a sequence of steps; each asks one question about a few memories:
 
     choose   memories that no step has covered, oldest first, and the nearest ones of each
     ask      the model; its answer is saved
-    act      the proposals that pass the checks are stored as open suggestions
+    act      the proposals that pass the checks are stored as open suggestions: create_suggestions
 
 A worker renews the run's lease while it works. One that dies loses at most the current call: the
 next one continues after the last saved answer, as soon as the lease has ended. Nothing changes a
@@ -14,36 +14,30 @@ memory until a person decides.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 from uuid import UUID
 
 import structlog
 
-from pipeline.accounting.costs import Costs
+from pipeline.curator.create_suggestions import create_suggestions
+from pipeline.curator.ports import CuratorStores
 from pipeline.curator.store import CuratorRun, CuratorRuns, CuratorStep, RunHint
 from pipeline.domain.candidates import Comparable, Compared, ranked
 from pipeline.domain.curation import (
-    DELETE_SHARE,
-    LEAST_DELETES,
     CuratedMemory,
-    CuratedSuggestion,
     CurationRequest,
     Proposal,
-    reviewed,
 )
 from pipeline.domain.errors import MalformedAnswer, PermanentError, TransientError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.memories import Memory
 from pipeline.domain.modes import CostLimit, Spent, uses
-from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.usage import Usage
 from pipeline.domain.vectors import from_bytes
 from pipeline.lanes.leases import BEATS
 from pipeline.ledger.failures import LedgerUnavailable
-from pipeline.memories.store import Memories
 from pipeline.ports import MemoryModel
 from pipeline.vector_index.index import compared
 
@@ -56,22 +50,6 @@ MOST_MEMORIES = 2_000
 # Malformed answers, waits for a model and crashed attempts after which a run fails.
 MOST_MALFORMED, MOST_WAITS, MOST_ATTEMPTS = 3, 10, 5
 WAIT_S = 60.0
-
-
-class CuratorStores(Protocol):
-    """The part of the ledger that the curator uses."""
-
-    @property
-    def curator(self) -> CuratorRuns:
-        """Its runs."""
-
-    @property
-    def memories(self) -> Memories:
-        """Reads of memories."""
-
-    @property
-    def costs(self) -> Costs:
-        """Costs, for budgets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +79,11 @@ class ScopeView:
             {memory.id: comparable for memory, comparable, _ in rows},
             {memory.id: vector for memory, _, vector in rows if vector is not None},
         )
+
+    def leave_out(self, named: Iterable[UUID]) -> None:
+        """Take memories that a suggestion names from the free ones."""
+        for memory_id in named:
+            self.free.pop(memory_id, None)
 
 
 async def run(hint: RunHint, *, ledger: CuratorStores, model: MemoryModel, embedder: str) -> None:
@@ -163,9 +146,20 @@ async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embed
             if not centres:
                 return await _end(hint, ledger, _unusable(current) or RunEnding("SUCCEEDED"))
             step = await _ask(current, centres, view, ledger, model)
-        if step is None or not await _act(current, step, view, ledger):
+        if step is None or not await _suggest(current, step, view, ledger):
             return None
     return None
+
+
+async def _suggest(
+    current: CuratorRun, step: CuratorStep, view: ScopeView | None, ledger: CuratorStores
+) -> bool:
+    """Create the suggestions of a step. False if the run is lost."""
+    size = view.size if view else await ledger.memories.size(current.scope)
+    suggestions = await create_suggestions(current, step, ledger, size=size)
+    if suggestions and view:
+        view.leave_out(memory.id for made in suggestions for memory in made.targets)
+    return suggestions is not None
 
 
 async def _ending(current: CuratorRun, ledger: CuratorStores) -> RunEnding | None:
@@ -269,39 +263,6 @@ def near_groups(centres: Sequence[UUID], view: ScopeView) -> list[list[UUID]]:
         [centre, *[i for i in ranking if i != centre][:NEAR]]
         for centre, ranking in zip(centres, rankings, strict=True)
     ]
-
-
-async def _act(
-    current: CuratorRun, step: CuratorStep, view: ScopeView | None, ledger: CuratorStores
-) -> bool:
-    """Store the suggestions of a step. False if the run is lost.
-
-    A proposal about a memory that has changed since it was shown is dropped.
-    """
-    shown = dict(step.shown)
-    rows = await ledger.memories.active(current.scope.project_id, list(shown))
-    contested = await ledger.curator.conflicts(current.scope, list(shown))
-    unchanged = {
-        m.id: replace(m, conflict_id=contested.get(m.id)) for m in rows if m.version == shown[m.id]
-    }
-    size = view.size if view else await ledger.memories.size(current.scope)
-    left = max(LEAST_DELETES, int(DELETE_SHARE * size)) - current.deletes
-    ids = [memory_id for memory_id, _ in step.shown]
-    suggestions: list[CuratedSuggestion] = []
-    for proposal in step.proposals or ():
-        targets = [unchanged[ids[at]] for at in proposal.targets if ids[at] in unchanged]
-        made = len(targets) == len(proposal.targets) and reviewed(
-            proposal.kind, targets, proposal.text, proposal.reason
-        )
-        if made and (made.kind is not SuggestionKind.DELETE or left > 0):
-            left -= made.kind is SuggestionKind.DELETE
-            suggestions.append(made)
-    suggestions = suggestions[: max(0, current.limits.suggestions - current.suggested)]
-    if view is not None:
-        for memory in (m for s in suggestions for m in s.targets):
-            view.free.pop(memory.id, None)
-    dropped = len(step.proposals or ()) - len(suggestions)
-    return await ledger.curator.act(current.hint, suggestions, dropped=dropped)
 
 
 def with_failed(usage: Usage) -> Usage:

@@ -276,7 +276,7 @@ class CuratorRuns:
         row = await self._direct.row(statement("save_answer"), _claim(hint) | values)
         return row is not None
 
-    async def act(
+    async def create_suggestions(
         self, hint: RunHint, suggestions: Sequence[CuratedSuggestion], *, dropped: int
     ) -> bool:
         """Store the suggestions of the saved step. False if another worker has the run."""
@@ -292,7 +292,7 @@ class CuratorRuns:
             for s in suggestions
         ]
         values = {"suggestions": _json(rows), "dropped": dropped, "lease": self.lease}
-        row = await self._direct.row(statement("save_suggestions"), _claim(hint) | values)
+        row = await self._direct.row(statement("create_suggestions"), _claim(hint) | values)
         return row is not None
 
     async def end(

@@ -64,8 +64,8 @@ class Dying(CuratorRuns):
     async def save(self, *args: Any, **more: Any) -> Any:
         return await self._step(super().save(*args, **more))
 
-    async def act(self, *args: Any, **more: Any) -> Any:
-        return await self._step(super().act(*args, **more))
+    async def create_suggestions(self, *args: Any, **more: Any) -> Any:
+        return await self._step(super().create_suggestions(*args, **more))
 
     async def end(self, *args: Any, **more: Any) -> Any:
         return await self._step(super().end(*args, **more))

@@ -1,0 +1,25 @@
+"""Stores of the ledger that the curator uses."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pipeline.accounting.costs import Costs
+from pipeline.curator.store import CuratorRuns
+from pipeline.memories.store import Memories
+
+
+class CuratorStores(Protocol):
+    """The part of the ledger that the curator uses."""
+
+    @property
+    def curator(self) -> CuratorRuns:
+        """Its runs."""
+
+    @property
+    def memories(self) -> Memories:
+        """Reads of memories."""
+
+    @property
+    def costs(self) -> Costs:
+        """Costs, for budgets."""
