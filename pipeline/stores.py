@@ -15,7 +15,8 @@ from pipeline.conflicts.store import Conflicts
 from pipeline.curator.store import CuratorRuns
 from pipeline.erasure.store import Erasures
 from pipeline.events.answers import Answers
-from pipeline.events.cancel_and_replay import CancelAndReplay
+from pipeline.events.cancel import Cancellation
+from pipeline.events.dead_letters import DeadLetters
 from pipeline.events.store import Events
 from pipeline.events.undo import Undo
 from pipeline.graph.editing import GraphEditing
@@ -109,7 +110,8 @@ class QueueStores:
         self.queue = QueueView(engine)
         self.group_commit = GroupCommit(Adds(pools.adds, grace=lanes.grace))
         self.events = Events(engine)
-        self.cancel_and_replay = CancelAndReplay(long, keys, grace=lanes.grace)
+        self.cancellation = Cancellation(long, grace=lanes.grace)
+        self.dead_letters = DeadLetters(long, keys, grace=lanes.grace)
         self.undo = Undo(long)
         self.answers = Answers(engine)
         self.kept_answers = KeptAnswers(engine, kept_for=answers_for)

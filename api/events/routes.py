@@ -22,10 +22,11 @@ from api.http.strict_json import StrictJson
 from api.http.typed_route import example
 from api.lists.requests import LONGEST_WAIT_S
 from api.profiles import responses as profile_responses
-from pipeline.domain.events import EventType, FailureCode, Status
+from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
 from pipeline.domain.graph import GraphStatus
 from pipeline.events import service as use_cases
+from pipeline.events.dead_letters import dead_letters
 from pipeline.events.event_view import EventView
 from pipeline.tenants.projects import Project
 
@@ -147,11 +148,9 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
     request says so; those replayed before come last.
     """
     given = request.model_dump()
-    cancelled = request.code is FailureCode.CANCELLED
-    ended = Status.CANCELLED if cancelled else Status.FAILED
     wanted = EventFilter(
         {name: given[name] for name in ENTITY_IDS if given[name]},
-        statuses=() if request.stage else (ended,),
+        statuses=() if request.stage else dead_letters(request.code).statuses,
         created=period(request.start_date, request.end_date),
         code=request.code,
         graph_status=request.graph_status or GraphStatus.FAILED if request.stage else None,

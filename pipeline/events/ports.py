@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.events.cancel_and_replay import CancelAndReplay
+from pipeline.events.cancel import Cancellation
+from pipeline.events.dead_letters import DeadLetters
 from pipeline.events.undo import Undo
 from pipeline.ingest.ports import IngestStores
 
@@ -13,8 +14,12 @@ class EventStores(Protocol):
     """The part of the ledger that cancels, replays and undoes events."""
 
     @property
-    def cancel_and_replay(self) -> CancelAndReplay:
-        """Cancel and replay."""
+    def cancellation(self) -> Cancellation:
+        """Cancel."""
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Replay."""
 
     @property
     def undo(self) -> Undo:

@@ -16,7 +16,7 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR
-from pipeline.events.cancel_and_replay import Edit, Replayed
+from pipeline.events.dead_letters import Edit, Replayed
 from pipeline.events.ports import EventStores, RehearsalStores
 from pipeline.events.undo import Undone
 from pipeline.ingest.accept import accept, estimated_tokens
@@ -36,7 +36,7 @@ async def cancel(
 
     Errors: NotFound; Conflict if it is too late.
     """
-    taken, wake = await ledger.cancel_and_replay.cancel(project_id, event_id)
+    taken, wake = await ledger.cancellation.cancel(project_id, event_id)
     telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
     log.info("event_cancelled", event_id=str(event_id), again=not taken)
     _kick([wake] if wake else [], project_id, dispatcher)
@@ -56,7 +56,7 @@ async def replay(
     Errors: NotFound; Conflict for an event with another status.
     """
     edit = Edit(messages, estimated_tokens(messages) if messages else None, instructions)
-    replayed = await ledger.cancel_and_replay.replay(project_id, event_id, edit)
+    replayed = await ledger.dead_letters.replay(project_id, event_id, edit)
     _tell(replayed, project_id, dispatcher)
 
 
@@ -73,7 +73,7 @@ async def rehearse(
 
     Errors: NotFound; Conflict for an event that cannot be replayed.
     """
-    failed = await ledger.cancel_and_replay.replayable(project_id, event_id)
+    failed = await ledger.dead_letters.replayable(project_id, event_id)
     given = Instructions(**{**asdict(failed.options.instructions), **instructions})
     return await accept(
         failed.scope,
@@ -93,7 +93,7 @@ async def replay_graph(
 
     Errors: NotFound; Conflict for an event with another graph or none.
     """
-    replayed = await ledger.cancel_and_replay.replay_graph(project_id, event_id)
+    replayed = await ledger.dead_letters.replay_graph(project_id, event_id)
     _tell(replayed, project_id, dispatcher)
 
 
@@ -109,7 +109,7 @@ async def replay_all(
     With `wanted.graph_status`, only their graph; those replayed before come last. Returns their
     ids, at most MOST_REPLAYS: call again while it returns that many.
     """
-    replayed = await ledger.cancel_and_replay.replay_all(project_id, wanted, limit=MOST_REPLAYS)
+    replayed = await ledger.dead_letters.replay_all(project_id, wanted, limit=MOST_REPLAYS)
     _tell(replayed, project_id, dispatcher)
     return replayed.event_ids
 

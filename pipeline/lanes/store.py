@@ -11,7 +11,7 @@ Every move out of RUNNING checks the fence inside its own statement, and raises 
 activation has the lane: a worker that lost its lane can neither write nor send it on.
 
 accept: see adds.py. sweep: due.py. The lease of a running lane: leases.py. Cancel and replay of
-single events move lanes too: events/cancel_and_replay.py.
+single events move lanes too: events/cancel.py and events/dead_letters.py.
 """
 
 from __future__ import annotations

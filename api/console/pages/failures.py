@@ -18,8 +18,8 @@ from api.events.requests import ReplayManyRequest
 from api.http.ids import uuid
 from api.webhooks import requests as webhook_requests
 from api.webhooks import routes
-from pipeline.domain.events import FailureCode, Status
-from pipeline.domain.filters import EventFilter
+from pipeline.domain.events import FailureCode
+from pipeline.events.dead_letters import dead_letters
 from pipeline.webhooks.service import EVENT_TYPES
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
@@ -32,12 +32,9 @@ async def failures(request: Request, api: Given, session: Viewing) -> Response:
     """Number of failed events by code, and the newest ones."""
     events, counts = api.stores.ledger.events, {}
     for code in FailureCode:
-        ended = Status.CANCELLED if code is FailureCode.CANCELLED else Status.FAILED
-        wanted = EventFilter(statuses=(ended,), code=code)
-        if count := await events.count(session.project.id, wanted):
+        if count := await events.count(session.project.id, dead_letters(code)):
             counts[code] = count
-    failed = EventFilter(statuses=(Status.FAILED,))
-    newest = await events.newest(session.project.id, failed, limit=NEWEST)
+    newest = await events.newest(session.project.id, dead_letters(), limit=NEWEST)
     return show(
         request,
         "failures.html",

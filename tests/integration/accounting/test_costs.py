@@ -18,7 +18,7 @@ from pipeline.domain.events import StageName, Status
 from pipeline.domain.usage import FailedTry, Usage
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
-from pipeline.events.cancel_and_replay import Edit
+from pipeline.events.dead_letters import Edit
 from pipeline.models.prompted import PromptedModel
 from tests.support.engine import LEASE_S, Engine
 from tests.support.llm_server import LLMServer, On
@@ -179,13 +179,11 @@ async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sum
     cancelled = ids[5]
     for _ in range(len(users)):
         await engine.step()  # pays for the first batch of each user
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, cancelled)
+    await engine.ledger.cancellation.cancel(engine.project.id, cancelled)
     await finish(engine)
     for event_id in ids[:40]:
         if (await engine.event(event_id)).status is Status.FAILED:
-            replayed = await engine.ledger.cancel_and_replay.replay(
-                engine.project.id, event_id, Edit()
-            )
+            replayed = await engine.ledger.dead_letters.replay(engine.project.id, event_id, Edit())
             engine.hints.waiting.extend(replayed.wakes)
     await finish(engine)
     bill = billed(server, server.answered)

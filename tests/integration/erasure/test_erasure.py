@@ -26,7 +26,7 @@ from pipeline.erasure import locking
 from pipeline.erasure import service as erasure
 from pipeline.erasure.locking import Locked
 from pipeline.erasure.store import OwnerKey, erasures
-from pipeline.events.cancel_and_replay import Edit
+from pipeline.events.dead_letters import Edit
 from pipeline.ingest.accept import accept
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.tables import events, idempotency_keys, lanes, metadata, projects
@@ -279,8 +279,8 @@ async def test_the_event_that_deleted_all_owners_is_erased_as_well(service: Serv
 async def test_the_books_balance_before_and_after(engine: Engine) -> None:
     failed = await furnish(engine)
     waiting = await engine.add("I like tea.", user_id=MAYA.id)
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, waiting)
-    await engine.ledger.cancel_and_replay.replay(engine.project.id, waiting, Edit())
+    await engine.ledger.cancellation.cancel(engine.project.id, waiting)
+    await engine.ledger.dead_letters.replay(engine.project.id, waiting, Edit())
     await engine.add("I like rye.", user_id="jon")
     before = await engine.ledger.balance.totals(engine.project.id)
     await erase(engine)
@@ -486,14 +486,14 @@ async def test_an_agent_is_erased_with_all_it_stored_about_users(engine: Engine)
 async def test_an_erasure_can_be_neither_cancelled_nor_undone_nor_can_its_events_be_replayed(
     engine: Engine,
 ) -> None:
-    cancel_and_replay, project_id = engine.ledger.cancel_and_replay, engine.project.id
+    ledger, project_id = engine.ledger, engine.project.id
     cancelled = await engine.add("I live in Zanzibar.", user_id=MAYA.id)
-    await cancel_and_replay.cancel(project_id, cancelled)
+    await ledger.cancellation.cancel(project_id, cancelled)
     event_id = await erasure.erase(project_id, MAYA, erasures=engine.ledger.erasures)
     with pytest.raises(Conflict):
-        await cancel_and_replay.cancel(project_id, event_id)
+        await ledger.cancellation.cancel(project_id, event_id)
     with pytest.raises(Conflict):
-        await cancel_and_replay.replay(project_id, cancelled, Edit())
+        await ledger.dead_letters.replay(project_id, cancelled, Edit())
     await finish(engine)
     assert (await engine.event(event_id)).status == "SUCCEEDED"
 

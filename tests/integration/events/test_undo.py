@@ -273,7 +273,7 @@ async def test_what_has_not_ended_or_did_nothing_has_nothing_to_undo(engine: Eng
     event_id = await engine.add("I like jazz.")
     with pytest.raises(Conflict, match="still PENDING"):
         await take_back(engine, event_id)
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+    await engine.ledger.cancellation.cancel(engine.project.id, event_id)
     with pytest.raises(Conflict, match="nothing to undo"):
         await take_back(engine, event_id)
     await engine.drain()

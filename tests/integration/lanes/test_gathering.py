@@ -176,7 +176,7 @@ async def test_a_replayed_event_does_not_wait_behind_turns_that_gather(
 ) -> None:
     engine = service.engine
     again = await engine.add(CAR)
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, again)
+    await engine.ledger.cancellation.cancel(engine.project.id, again)
     engine.hints.waiting.clear()
     await engine.pass_time(LIMITS["seconds"])
     await engine.sweep()

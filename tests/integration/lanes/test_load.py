@@ -48,6 +48,6 @@ async def test_where_nothing_drains_the_oldest_event_tells_the_lag(engine: Engin
     event = await engine.add("I like jazz.")
     await engine.age(600)
     assert 600 <= (await view.look(scope_events=9)).lag_s < 700
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event)
+    await engine.ledger.cancellation.cancel(engine.project.id, event)
     load = await view.look(scope_events=9)
     assert (load.lag_s, load.drained_per_s) == (0, 0)  # a cancelled event does not count as done

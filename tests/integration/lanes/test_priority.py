@@ -7,7 +7,7 @@ from uuid import uuid4
 from pipeline.domain.events import AddOptions, Priority, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.erasure.store import OwnerKey
-from pipeline.events.cancel_and_replay import Edit
+from pipeline.events.dead_letters import Edit
 from pipeline.lanes.adds import Add
 from pipeline.lanes.load import MEASURED_OVER_S, LoadView
 from tests.support.engine import GRACE_S, Engine
@@ -94,11 +94,11 @@ async def test_adds_of_both_priorities_in_one_commit(engine: Engine) -> None:
 
 async def test_a_replay_has_normal_priority(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.", options=LOW)
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+    await engine.ledger.cancellation.cancel(engine.project.id, event_id)
     await engine.drain()
     await engine.add("I like chess.", options=LOW)
     assert await is_low(engine)
-    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, Edit())
+    await engine.ledger.dead_letters.replay(engine.project.id, event_id, Edit())
     assert not await is_low(engine)
     await engine.drain()
 

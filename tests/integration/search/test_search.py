@@ -102,7 +102,7 @@ async def test_a_turn_stored_word_for_word_is_not_returned_twice(engine: Engine)
 
 async def test_what_was_cancelled_or_undone_was_never_said(engine: Engine) -> None:
     cancelled = await engine.add("I drive a Saab.")
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, cancelled)
+    await engine.ledger.cancellation.cancel(engine.project.id, cancelled)
     undone = await engine.add("I drive a Volvo.")
     await engine.drain()
     await engine.ledger.undo.undo(

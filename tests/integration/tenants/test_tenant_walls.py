@@ -64,10 +64,10 @@ async def test_the_turns_beside_a_passage_are_read_for_its_own_tenant(engine: En
 
 async def test_a_replay_of_all_events_stays_in_its_tenant(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.")
-    cancelled, _ = await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+    cancelled, _ = await engine.ledger.cancellation.cancel(engine.project.id, event_id)
     assert cancelled
     replay_all, ended = (
-        engine.ledger.cancel_and_replay.replay_all,
+        engine.ledger.dead_letters.replay_all,
         EventFilter(statuses=["CANCELLED"]),
     )
     assert not (await replay_all(OTHER, ended, limit=9)).event_ids

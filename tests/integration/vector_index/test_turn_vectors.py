@@ -22,7 +22,7 @@ from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.vectors import Vector
 from pipeline.erasure import service as erasure
-from pipeline.events.cancel_and_replay import Edit
+from pipeline.events.dead_letters import Edit
 from pipeline.ingest.accept import accept
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.tables import turn_vectors
@@ -291,7 +291,7 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
 ) -> None:
     cancelled = await engine.add(TURN)
     await engine.turns.catch_up()
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, cancelled)
+    await engine.ledger.cancellation.cancel(engine.project.id, cancelled)
     await engine.turns.catch_up()
     assert not await held(engine)
     undone = await engine.add("I own a puppy.")
@@ -301,7 +301,7 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
         engine.project.id, undone, force=False, vectors={}, embedder="fake/hash"
     )
     assert await texts(engine) == []
-    await engine.ledger.cancel_and_replay.replay(engine.project.id, cancelled, Edit())
+    await engine.ledger.dead_letters.replay(engine.project.id, cancelled, Edit())
     await engine.turns.catch_up()
     assert await texts(engine) == [TURN]
     assert len(await held(engine)) == 1
@@ -310,9 +310,9 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
 async def test_a_replay_with_other_words_is_found_by_these_alone(engine: Engine) -> None:
     event_id = await engine.add(TURN, "And the puppy?")
     await engine.turns.catch_up()
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
+    await engine.ledger.cancellation.cancel(engine.project.id, event_id)
     edit = Edit([Message(Role.USER, "Who has parked the automobile?")], 9)
-    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, edit)
+    await engine.ledger.dead_letters.replay(engine.project.id, event_id, edit)
     await engine.turns.catch_up()
     assert len(await held(engine)) == 1
     assert await texts(engine, "dog") == []
@@ -321,15 +321,15 @@ async def test_a_replay_with_other_words_is_found_by_these_alone(engine: Engine)
 
 async def test_a_vector_of_other_words_written_late_is_written_again(engine: Engine) -> None:
     event_id = await engine.add(TURN)
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
-    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, Edit())
+    await engine.ledger.cancellation.cancel(engine.project.id, event_id)
+    await engine.ledger.dead_letters.replay(engine.project.id, event_id, Edit())
     edits = [Edit([Message(Role.USER, "Who has parked the automobile?")], 9)]
     insert = engine.vectors.insert
 
     async def frozen(name: str, records: list[VectorRecord]) -> None:
         if edits:  # the turn's text changes while this write waits
-            await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
-            await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, edits.pop())
+            await engine.ledger.cancellation.cancel(engine.project.id, event_id)
+            await engine.ledger.dead_letters.replay(engine.project.id, event_id, edits.pop())
             await engine.turns.catch_up()
         await insert(name, records)
 
@@ -345,8 +345,8 @@ async def test_a_vector_written_late_before_an_outage_is_written_again(
     engine: Engine, away: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_id = await engine.add(TURN)
-    await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
-    await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, Edit())
+    await engine.ledger.cancellation.cancel(engine.project.id, event_id)
+    await engine.ledger.dead_letters.replay(engine.project.id, event_id, Edit())
     edit = Edit([Message(Role.USER, "Who has parked the automobile?")], 9)
     turns = engine.turns
     another = turns.of(turns.source)
@@ -358,8 +358,8 @@ async def test_a_vector_written_late_before_an_outage_is_written_again(
     async def late(name: str, records: list[VectorRecord]) -> None:
         """Write after another process has written newer words, and lose a server then."""
         monkeypatch.undo()
-        await engine.ledger.cancel_and_replay.cancel(engine.project.id, event_id)
-        await engine.ledger.cancel_and_replay.replay(engine.project.id, event_id, edit)
+        await engine.ledger.cancellation.cancel(engine.project.id, event_id)
+        await engine.ledger.dead_letters.replay(engine.project.id, event_id, edit)
         await another.catch_up()
         await insert(name, records)
         if away == "store":

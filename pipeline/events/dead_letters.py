@@ -1,12 +1,9 @@
-"""Cancel an event before it has an effect; replay an event that ended without one.
+"""Dead letters: events that ended without an effect. The filter that lists them, and their redrive.
 
-    PENDING ──cancel──► CANCELLED ──replay──► PENDING, at the end of the lane
-    RUNNING ──cancel──►     (until apply has committed)
-    FAILED  ──replay──► PENDING
+    FAILED | CANCELLED ──replay──► PENDING, at the end of the lane
     SUCCEEDED, its graph FAILED ──replay_graph──► PENDING, with its saved outputs
 
-Every status of an event changes under its lane's lock. So these functions lock the lane first and
-read the status then: it cannot change in between.
+`Events.page` lists them by the filter `dead_letters`.
 """
 
 from __future__ import annotations
@@ -22,18 +19,18 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
-from pipeline.domain.events import AddOptions, EventType, StageName, Status
+from pipeline.domain.events import AddOptions, EventType, FailureCode, StageName, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.graph import GraphStatus
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.events.locking import is_event, lock_lanes_of
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.ledger.filter_conditions import among, events_matching
-from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
 from pipeline.seals.entries import record_replay
 from pipeline.seals.keys import SealKeys
@@ -68,8 +65,14 @@ class Replayable:
     said_at: datetime | None
 
 
-class CancelAndReplay:
-    """Cancel and replay events. `grace`: time until the sweeper repeats a lost hint. `seal_keys`:
+def dead_letters(code: FailureCode | None = None) -> EventFilter:
+    """The filter for events that ended without an effect: FAILED, or CANCELLED with that code."""
+    ended = Status.CANCELLED if code is FailureCode.CANCELLED else Status.FAILED
+    return EventFilter(statuses=(ended,), code=code)
+
+
+class DeadLetters:
+    """Redrive of dead letters. `grace`: time until the sweeper repeats a lost hint. `seal_keys`:
     sign that a replay changed an event.
     """
 
@@ -78,31 +81,13 @@ class CancelAndReplay:
         self._engine = engine
         self._grace = grace
 
-    async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Wake | None]:
-        """End an event as CANCELLED: it has had no effect and will have none.
-
-        Returns False if it was already cancelled, and the lane to wake if the lane restarts without
-        it. Errors: NotFound; Conflict if it has had its effect or has ended.
-        """
-        async with self._engine.begin() as connection:
-            await _lock_lanes(connection, _is_event(project_id, event_id))
-            values = {"event_id": event_id, "grace": self._grace}
-            row = (await connection.execute(statement("cancel"), values)).one()
-            if row.taken:
-                await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
-        if not row.taken and row.status != Status.CANCELLED:
-            raise Conflict(_too_late(Status(row.status)))
-        restarts = row.fence is not None
-        wake = Wake(row.lane_id, row.fence, StageName.EXTRACT) if restarts else None
-        return row.taken, wake
-
     async def replay(self, project_id: ProjectId, event_id: UUID, edit: Edit) -> Replayed:
         """Put a FAILED or CANCELLED event back at the end of its lane, with the changes of `edit`.
 
         Errors: NotFound; Conflict for an event with another status.
         """
         async with self._engine.begin() as connection:
-            await _lock_lanes(connection, _is_event(project_id, event_id))
+            await lock_lanes_of(connection, is_event(project_id, event_id))
             if edit.messages:
                 await _refuse_dry_run(connection, event_id)
             rows = await self._requeue(connection, [event_id], edit)
@@ -131,8 +116,8 @@ class CancelAndReplay:
         """Return an add that can be replayed. Errors: NotFound; Conflict for any other event."""
         here = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
         ids = (lanes.c.user_id, lanes.c.agent_id, lanes.c.app_id, lanes.c.run_id)
-        query = select(events, *ids).join(lanes).where(_is_event(project_id, event_id))
-        texts = select(messages).join(events, here).where(_is_event(project_id, event_id))
+        query = select(events, *ids).join(lanes).where(is_event(project_id, event_id))
+        texts = select(messages).join(events, here).where(is_event(project_id, event_id))
         async with self._engine.connect() as connection:
             event = (await connection.execute(query)).one_or_none()
             rows = (await connection.execute(texts.order_by(messages.c.ordinal))).all()
@@ -158,7 +143,7 @@ class CancelAndReplay:
         Errors: NotFound; Conflict for any other event.
         """
         async with self._engine.begin() as connection:
-            await _lock_lanes(connection, _is_event(project_id, event_id))
+            await lock_lanes_of(connection, is_event(project_id, event_id))
             event = (await connection.execute(select(events).where(events.c.id == event_id))).one()
             if event.graph_status not in (GraphStatus.FAILED, GraphStatus.PARTIAL):
                 raise Conflict(_no_failed_graph(event))
@@ -191,7 +176,7 @@ class CancelAndReplay:
             ids = (await connection.scalars(chosen)).all()
             if not ids:
                 return Replayed((), ())
-            await _lock_lanes(connection, events.c.id.in_(ids))
+            await lock_lanes_of(connection, events.c.id.in_(ids))
             # Under the locks, select those that still match.
             ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
             if wanted.graph_status:
@@ -219,17 +204,6 @@ class CancelAndReplay:
             await connection.execute(statement("replay_graph"), values)
         ).all()
         return rows
-
-
-def _is_event(project_id: ProjectId, event_id: UUID) -> ColumnElement[bool]:
-    return and_(events.c.project_id == project_id, events.c.id == event_id)
-
-
-async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -> None:
-    """Lock the lanes of these events. Errors: NotFound if there is no such event."""
-    of_events = select(events.c.lane_id).where(where)
-    if not await lock_lanes(connection, lanes.c.id.in_(of_events)):
-        raise NotFound(NO_SUCH_EVENT)
 
 
 async def _refuse_dry_run(connection: AsyncConnection, event_id: UUID) -> None:
@@ -270,12 +244,6 @@ def _no_failed_graph(event: Row[Any]) -> str:
         "Only SUCCEEDED events whose graph_status is FAILED or PARTIAL have a graph to replay; "
         f"this one is {event.status} {graph}."
     )
-
-
-def _too_late(status: Status) -> str:
-    if status in (Status.PENDING, Status.RUNNING):
-        return "Too late to cancel: its memories are stored. Once it has ended it can be undone."
-    return f"Too late to cancel: the event has ended, {status}."
 
 
 def _replayed(rows: Sequence[Row[Any]]) -> Replayed:
