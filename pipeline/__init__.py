@@ -20,7 +20,7 @@ SQL), sql/ (statements), ports (the stores of the ledger that the feature uses).
     ingest/  lanes/       accept an add and run its stages; the state machine of a scope's queue
     search/               ranked memories and turns: candidates, fusion, cutoff, rerank
     memories/  graph/  turns/       what is stored, and its history
-    events/  replays/     list, cancel, retry, undo; process a whole scope again, in a shadow
+    events/  replays/     list, cancel, redrive, undo; process a whole scope again, in a shadow
     tenants/  erasure/    organizations, projects, members, API keys; deletion for good
     webhooks/             signatures, deliveries, retries, dead letters
     vector_index/  reindex/         a projection of the ledger; a new index beside the live one
