@@ -108,27 +108,17 @@ HOLDS = re.compile(
     re.IGNORECASE,
 )
 # Relative clauses and contrasts, rewritten as clauses with their own subject.
-PERSON = rf"(?P<who>my (?:\w+ )?{KIN}(?: (?-i:[A-Z])[\w'-]+)?)"
 UNFOLD: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), new)
     for pattern, new in (
-        (rf"^{PERSON}, who (?P<p>[^,]+), (?P<rest>.+)$", r"\g<who> \g<p>\n\g<who> \g<rest>"),
-        (rf"^(?P<head>.*?\b){PERSON},? who (?P<p>[^,]+)$", r"\g<head>\g<who>\n\g<who> \g<p>"),
         (rf"^(?P<head>(?:I|we) have an? (?P<kin>(?:\w+ )?(?:{KIN}|{PETS}))"
          r"(?:,? (?:named|called)? ?(?P<n>(?-i:[A-Z])[\w'-]+))?),? who (?P<p>.+)$",
          r"\g<head>\nmy \g<kin> \g<n> \g<p>"),
         (r"^(?P<s>I am )(?P<n>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?), (?P<age>\d+),? "
          r"(?P<rest>.+)$",
          r"\g<s>\g<n>\nI am \g<age>\nI am \g<rest>"),
-        (r"^(?P<s>I am )(?P<n>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?), (?P<rest>(?:an?"
-         r"|from) .+)$",
-         r"\g<s>\g<n>\nI am \g<rest>"),
-        (r"^(?P<s>I am )(?P<a>an? [\w -]+?) (?P<b>from (?-i:[A-Z])[^,]*)$",
-         r"\g<s>\g<a>\nI am \g<b>"),
         (r"^(?P<s>(?:I|we) (?:\w+ )?(?:like|love|enjoy)) (?P<a>.+?),? but not (?P<b>.+)$",
          r"\g<s> \g<a>\nI do not like \g<b>"),
-        (r"^(?P<s>I do not (?:like|enjoy)) (?P<a>.+?),? but (?P<b>(?:love|like|enjoy) .+)$",
-         r"\g<s> \g<a>\nI \g<b>"),
     )
 )  # fmt: skip
 

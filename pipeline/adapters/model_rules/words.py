@@ -52,11 +52,6 @@ CLOSERS = either(
     " finally"
 )
 
-NUMBERS = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "a couple of": 2, "three": 3, "four": 4, "five": 5,
-    "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
-    "fifteen": 15, "twenty": 20, "thirty": 30,
-}  # fmt: skip
 COUNT = either("one, two, three, four, five, six, seven, eight, nine, ten, several, \\d\\d?")
 
 # Relatives of whom there is one at a time, so a new name replaces the old one.
