@@ -28,24 +28,11 @@ FOODS = w.words(
     " salad soup curry ramen tacos noodles peanuts nuts shellfish eggs milk gluten soy strawberries"
     " apples bananas mushrooms olives coriander cilantro ice-cream cake seafood tofu spicy food"
 )
-# Names that other models use for the same edges.
-SAME_EDGE = {
-    "loves": "likes", "enjoys": "likes", "adores": "likes", "prefers": "likes", "hates": "dislikes",
-    "works_for": "works_at", "employed_by": "works_at", "employed_at": "works_at",
-    "resides_in": "lives_in", "located_in": "lives_in", "based_in": "lives_in",
-    "lives_at": "lives_in",
-    "has": "owns", "has_pet": "owns", "has_dog": "owns", "has_name": "named", "is_named": "named",
-    "name": "named", "has_job": "works_as", "occupation": "works_as", "works_as_a": "works_as",
-    "is_married_to": "married_to", "is_allergic_to": "allergic_to", "has_allergy_to": "allergic_to",
-    "diet": "follows_diet", "planning_to_visit": "plans_to_visit", "moved_to": "lives_in",
-}  # fmt: skip
 # A status that names a person is an edge to that person.
 STATUS_OF = {
     "married to ": "married_to", "engaged to ": "engaged_to", "dating ": "dating",
     "in a relationship with ": "dating",
 }  # fmt: skip
-# Edges that any other relationship status ends.
-STATUS_EDGES = frozenset({"married_to", "engaged_to", "dating", "has_status"})
 RELATIVES = w.SHE | w.HE | w.ANYONE
 # Relations without an edge.
 SILENT = frozenset({"forget", "is", "left", "works"})
@@ -56,20 +43,21 @@ VISIT = re.compile(r"^travel to (?P<x>.+)$")
 def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> GraphChanges:
     """Edges of all facts, and the current edges that they end, without duplicates.
 
-    If two facts exclude each other, the later one counts. An edge that is current is returned
-    again, so that the new fact is linked to it.
+    Of edges that exclude each other, as two residences or a like and a dislike, the plan of the
+    graph (`pipeline.domain.graph_plan`) ends one. An edge that is current is returned again, so
+    that the new fact is linked to it.
     """
-    edges: list[Relation] = []
+    edges: dict[tuple[str, str, str], Relation] = {}
     ended: dict[UUID, EdgeEnding] = {}
     names = _names(current)
     for number, text in enumerate(facts):
         for slot in (_renamed(slot, names) for slot in slots_of(text)):
-            edges = [edge for edge in edges if not _ends(slot, *_words_of(edge))]
             for old in current:
                 if _ends(slot, old.source, old.relation, old.destination):
                     ended.setdefault(old.relation_id, EdgeEnding(old.relation_id, number))
-            edges += [edge for edge in _edges(slot, text, number) if edge not in edges]
-    return GraphChanges(tuple(_once(edges)), endings=tuple(ended.values()))
+            for edge in _edges(slot, text, number):
+                edges.setdefault((edge.source.name, edge.relation, edge.destination.name), edge)
+    return GraphChanges(tuple(edges.values()), endings=tuple(ended.values()))
 
 
 def _names(current: Sequence[StoredRelation]) -> dict[str, str]:
@@ -84,19 +72,6 @@ def _names(current: Sequence[StoredRelation]) -> dict[str, str]:
 
 def _renamed(slot: Slot, names: dict[str, str]) -> Slot:
     return replace(slot, subject=names[slot.subject].lower()) if slot.subject in names else slot
-
-
-def _once(edges: Sequence[Relation]) -> Iterator[Relation]:
-    seen = set()
-    for edge in edges:
-        key = (edge.source, edge.relation, edge.destination)
-        if key not in seen:
-            seen.add(key)
-            yield edge
-
-
-def _words_of(edge: Relation) -> tuple[str, str, str]:
-    return edge.source.name, edge.relation, edge.destination.name
 
 
 def _edges(slot: Slot, text: str, number: int) -> Iterator[Relation]:
@@ -179,7 +154,6 @@ def _kind_by_noun(relation: str) -> str:
 
 def _ends(slot: Slot, source: str, relation: str, destination: str) -> bool:
     """True if a slot ends an edge: another single value, the opposite, or a request to forget."""
-    relation = SAME_EDGE.get(relation.lower(), relation.lower())
     if slot.relation == "forget":
         return _forgets(slot, source, relation, destination)
     ours = _plain(source) == slot.subject.removesuffix("'s")
@@ -188,10 +162,6 @@ def _ends(slot: Slot, source: str, relation: str, destination: str) -> bool:
 
 def _excludes(slot: Slot, relation: str, destination: str) -> bool:
     """True if a slot and an edge of the same subject cannot both hold."""
-    if slot.relation == "relationship_status" and relation in STATUS_EDGES:
-        return slot.positive and stems(edge_of(slot)[1]) != stems(destination)
-    if relation == "dislikes":
-        return slot.relation == "likes" and slot.positive and slot.key == stems(destination)
     if slot.positive:
         ours = (edge_of(slot)[0], slot.relation)
         other = relation in ours and slot.key != stems(destination)
