@@ -153,8 +153,6 @@ RULES: tuple[Rule, ...] = (
     # Family and relationship
     _rule(rf"is (?P<owner>[\w' ]+'s) {FELLOW}", "{owner} {kin} is {s}", needs="named"),
     _rule(rf"has (?:an? |one ){FELLOW}{CALLED}", "{p} {kin} is {n}"),
-    _rule(rf"has (?P<x>(?:an?|one|{w.COUNT}) (?:{w.KIN_SHADE} )*(?:{w.KIN}|{w.KIN_MANY})"
-          r"(?: and (?:an?|one|\w+) \w+)?)", "{s} has {x}"),
     _rule(rf"(?:got|is|was) married(?: to (?P<x>{NAME}|.+))?|married (?P<y>{NAME})",
           "{s} is married{x:to}{y:to} [since{when:bare}]"),
     _rule(rf"(?:got|is|was) engaged(?: to (?P<x>{NAME}|.+))?",

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.claims import NOT_NAMES, POINTING, REWRITES, RULES, TALK, Rule
-from pipeline.adapters.model_rules.verbs import base, base_of_gerund, in_plural, is_past, third
+from pipeline.adapters.model_rules.verbs import base, base_of_gerund, is_past, third
 
 # A longer list item is not an item, but a phrase with an "and" inside.
 LONGEST_ITEM_WORDS = 4
@@ -40,13 +40,12 @@ class Subject:
 
     text: str
     me: bool = False
-    plural: bool = False
     known: bool = True
 
     @property
     def possessive(self) -> str:
-        """The possessive form: "Anna's", "User's parents'"."""
-        return f"{self.text}'" if self.plural and self.text.endswith("s") else f"{self.text}'s"
+        """The possessive form: "Anna's"."""
+        return f"{self.text}'s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ def render(template: str, claim: Claim, groups: Groups) -> str:
     if claim.when and "{when" not in template:
         text += f" ({claim.when})" if claim.when.startswith("since") else f" {claim.when}"
     text = re.sub(r"\s+", " ", text).strip(" ,.!")
-    return _agreeing(text[:1].upper() + text[1:], claim.subject)
+    return text[:1].upper() + text[1:]
 
 
 def _aside(inner: str, values: Groups) -> str:
@@ -162,14 +161,6 @@ def _field(match: re.Match[str], values: Groups) -> str:
     if form == "a":
         return f"{'an' if value[0].lower() in 'aeiou' else 'a'} {value}"
     return f" {form} {value}" if form else (f" {value}" if name == "x" else value)
-
-
-def _agreeing(text: str, subject: Subject) -> str:
-    """The sentence with a plural verb for a plural subject: "User's parents live in Kyiv"."""
-    start = f"{subject.text} "
-    if not subject.plural or not text.startswith(start):
-        return text
-    return start + in_plural(text[len(start) :])
 
 
 def _always(_: Claim, __: Groups) -> bool:

@@ -34,7 +34,7 @@ PET = re.compile(
     re.IGNORECASE,
 )
 KIN = re.compile(
-    rf"^{OWNER} (?P<kin>{SHADE}(?:{w.KIN}|{w.KIN_MANY}))\b(?:,? (?P<name>{NAMED}),?)?(?: "
+    rf"^{OWNER} (?P<kin>{SHADE}{w.KIN})\b(?:,? (?P<name>{NAMED}),?)?(?: "
     rf"(?P<p>.+))?$",
     re.IGNORECASE,
 )
@@ -121,8 +121,6 @@ def _pronouns(kin: str) -> tuple[str, ...]:
         return ("she",)
     if kin in w.HE:
         return ("he",)
-    if kin in w.MANY:
-        return ("they",)
     # Any pronoun can refer to a pet, or to a person of unknown gender.
     return ("she", "he", "they", "it")
 
@@ -144,7 +142,7 @@ def _predicate(words: str, subject: Subject, listener: Listener) -> str:
     else:
         words = re.sub(r"\b(?:my|our)\b", f"{listener.name}'s", words)
         words = re.sub(r"\b(?:I|me|us|we)\b", listener.name, words)
-    return in_third_person(words) if subject.me or subject.plural else words
+    return in_third_person(words) if subject.me else words
 
 
 def clause_facts(clause: str, listener: Listener) -> list[str]:
@@ -258,9 +256,8 @@ def _read_kin(text: str, when: str, listener: Listener) -> list[str] | None:
     if match is None:
         return None
     kin, name = match["kin"].lower(), match["name"] or ""
-    plural = kin.split()[-1] in w.MANY
-    naming = _introduce(kin, name, listener) if name and not plural else []
-    subject = Subject(name or f"{listener.me.possessive} {kin}", plural=plural)
+    naming = _introduce(kin, name, listener) if name else []
+    subject = Subject(name or f"{listener.me.possessive} {kin}")
     listener.meet(subject, kin)
     return naming + (_claims(match["p"], subject, when, listener) if match["p"] else [])
 

@@ -74,7 +74,7 @@ def base_of_gerund(gerund: str) -> str:
 
 
 def in_third_person(predicate: str) -> str:
-    """A first-person or plural predicate with its verb in the third person singular.
+    """A first-person predicate with its verb in the third person singular.
 
     "usually go climbing" becomes "usually goes climbing"; "do not eat" becomes "does not eat".
     """
@@ -84,12 +84,3 @@ def in_third_person(predicate: str) -> str:
     if head.lower() == "no" and rest.lower().startswith("longer "):
         return f"no longer {in_third_person(rest[7:])}"
     return f"{third(head)} {rest}".strip()
-
-
-def in_plural(predicate: str) -> str:
-    """The reverse, for a subject such as "User's parents": "lives in Kyiv" to "live in Kyiv"."""
-    head, _, rest = predicate.partition(" ")
-    if head == "no" or head in FREQUENCY:
-        skip, _, tail = rest.partition(" ") if head == "no" else ("", "", rest)
-        return " ".join(part for part in (head, skip, in_plural(tail)) if part)
-    return f"{base(head)} {rest}".strip()

@@ -72,12 +72,7 @@ ANYONE = words(
     " roommate flatmate housemate teacher therapist doctor dentist landlord mentor coach child"
     " baby kid twin fiance fiancee teammate"
 )
-MANY = words(
-    "parents kids children brothers sisters grandparents friends colleagues sons daughters twins"
-    " cousins neighbours neighbors siblings aunts uncles grandchildren"
-)
 KIN = either(",".join((SHE | HE | ANYONE) - {"baby"}))
-KIN_MANY = either(",".join(MANY))
 KIN_SHADE = either(
     "older, younger, elder, big, little, twin, best, old, eldest, oldest, youngest, new, close,"
     " late, ex, former, dear, good, only"
