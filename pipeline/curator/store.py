@@ -31,6 +31,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.ledger.counting import count_near
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import curator_runs, curator_steps, memories
@@ -144,7 +145,7 @@ class CuratorRuns:
 
     async def get(self, project_id: ProjectId, run_id: UUID) -> CuratorRunView:
         """One run. Errors: NotFound."""
-        rows = await self._rows(select(curator_runs).where(_mine(project_id, run_id)))
+        rows = await fetch(self._single, select(curator_runs).where(_mine(project_id, run_id)))
         if not rows:
             raise NotFound(NO_SUCH_RUN)
         return _view(rows[0])
@@ -158,7 +159,7 @@ class CuratorRuns:
         query = select(curator_runs).where(mine).order_by(*order).limit(limit).offset(offset)
         counted = select(curator_runs.c.id).where(mine)
         count = await count_near(self._single, counted, limit=limit, offset=offset)
-        return [_view(row) for row in await self._rows(query)], count
+        return [_view(row) for row in await fetch(self._single, query)], count
 
     async def cancel(self, project_id: ProjectId, run_id: UUID) -> None:
         """End an open run; its suggestions stay. A run that has ended is left as it is.
@@ -247,7 +248,7 @@ class CuratorRuns:
         query = select(memories.c.id, open_conflict).where(
             memories.c.lane_id == scope.lane_id, among(memories.c.id, ids)
         )
-        rows = await self._rows(query)
+        rows = await fetch(self._single, query)
         return {row.id: row.conflict_id for row in rows if row.conflict_id}
 
     async def save(
@@ -310,11 +311,6 @@ class CuratorRuns:
         values = {"delay": timedelta(seconds=delay_s), "waits": int(waits)}
         row = await self._direct.row(statement("park_run"), _claim(hint) | values)
         return row.waits if row else None
-
-    async def _rows(self, query: Any) -> Sequence[Row[Any]]:
-        async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
-            return rows
 
 
 def _claim(hint: RunHint) -> dict[str, Any]:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ClauseElement,
     ColumnElement,
     Integer,
-    Row,
-    Select,
     and_,
     bindparam,
     func,
@@ -32,6 +29,7 @@ from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import COUNTED
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, matching, shape, shown
 from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import ACTIVE, memories, memory_history
@@ -153,7 +151,7 @@ class Memories:
         """Number of active memories of a scope."""
         mine = memories.c.lane_id == scope.lane_id
         query = select(func.count()).where(mine, memories.c.state == ACTIVE)
-        return int((await self._rows(query))[0][0])
+        return int((await fetch(self._single, query))[0][0])
 
     async def active(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[Memory]:
         """The active memories of the project among these ids, in no particular order."""
@@ -164,7 +162,7 @@ class Memories:
             among(memories.c.id, ids),
             memories.c.state == "ACTIVE",
         )
-        return [as_memory(row) for row in await self._rows(query)]
+        return [as_memory(row) for row in await fetch(self._single, query)]
 
     async def touchable(self, scope: Scope, writes: Sequence[Write]) -> Touchable:
         """The active memories that the writes name, repeat or contradict, and deleted texts."""
@@ -199,7 +197,7 @@ class Memories:
                 among(memory_history.c.event_id, event_ids),
             )
         )
-        return {row.id for row in await self._rows(query)}
+        return {row.id for row in await fetch(self._single, query)}
 
     # Reads of users
 
@@ -208,7 +206,7 @@ class Memories:
         query = select(*readable_columns()).where(
             memories.c.project_id == project_id, memories.c.id == memory_id
         )
-        rows = await self._rows(query.where(memories.c.state == "ACTIVE"))
+        rows = await fetch(self._single, query.where(memories.c.state == "ACTIVE"))
         if not rows:
             raise NotFound("Memory not found!")
         return as_memory(rows[0])
@@ -251,12 +249,7 @@ class Memories:
         )
         category = func.unnest(newest.c.categories).label("category")
         query = select(category).distinct().order_by(category)
-        return [row.category for row in await self._rows(query)]
-
-    async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
-        async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
-            return rows
+        return [row.category for row in await fetch(self._single, query)]
 
 
 @dataclass(frozen=True, slots=True)

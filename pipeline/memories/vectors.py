@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from pipeline.domain.vectors import from_bytes
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.tables import ACTIVE, events, memories, messages, shadows
 from pipeline.memories.rows import as_memory
@@ -55,8 +56,9 @@ class MemoryVectors(Projected):
 
     async def count(self) -> int:
         """Count the active memories, without those of replays."""
-        [(count,)] = await self._rows(
-            select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE")
+        [(count,)] = await fetch(
+            self._single,
+            select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE"),
         )
         return int(count)
 
@@ -114,8 +116,8 @@ class MemoryVectors(Projected):
         """Yield active memories with these entity ids, in the order of creation."""
         values = {"project_id": project_id, "limit": limit, **pins}
         position = after or BEGINNING
-        while rows := await self._rows(
-            _page(*pins), values | {"at": position.at, "after": position.id}
+        while rows := await fetch(
+            self._single, _page(*pins), values | {"at": position.at, "after": position.id}
         ):
             position = Position(rows[-1].id, at=rows[-1].created_at)
             yield [as_projection(row) for row in rows], position
@@ -140,7 +142,7 @@ class MemoryVectors(Projected):
     async def _projections(
         self, query: Executable, values: Mapping[str, Any] | None = None
     ) -> list[Projection]:
-        return [as_projection(row) for row in await self._rows(query, values)]
+        return [as_projection(row) for row in await fetch(self._single, query, values)]
 
 
 def _with_pins(*pins: str) -> list[ColumnElement[bool]]:

@@ -29,6 +29,7 @@ from pipeline.domain.errors import NotFound
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, one_of, shown_lane
 from pipeline.ledger.tables import (
     curator_runs,
@@ -101,7 +102,7 @@ class Suggestions:
     async def get(self, project_id: ProjectId, suggestion_id: UUID) -> StoredSuggestion:
         """One suggestion. Errors: NotFound, also for another project's suggestion."""
         mine = and_(suggestions.c.project_id == project_id, suggestions.c.id == suggestion_id)
-        rows = await self._rows(_QUERY.where(mine))
+        rows = await fetch(self._single, _QUERY.where(mine))
         if not rows:
             raise NotFound(NO_SUCH_SUGGESTION)
         [stored] = await self._stored(rows)
@@ -127,7 +128,9 @@ class Suggestions:
         if kind is not None:
             mine = and_(mine, suggestions.c.kind == kind)
         order = (suggestions.c.created_at.desc(), suggestions.c.id)
-        rows = await self._rows(_QUERY.where(mine).order_by(*order).limit(limit).offset(offset))
+        rows = await fetch(
+            self._single, _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
+        )
         counted = select(suggestions.c.id).where(mine)
         count = await count_near(self._single, counted, limit=limit, offset=offset)
         return await self._stored(rows), count
@@ -147,13 +150,15 @@ class Suggestions:
             .order_by(suggestions.c.created_at, suggestions.c.id)
             .limit(limit)
         )
-        return [row.id for row in await self._rows(query)]
+        return [row.id for row in await fetch(self._single, query)]
 
     async def _stored(self, rows: Sequence[Row[Any]]) -> list[StoredSuggestion]:
         """The rows as values, each with its targets."""
         ids = [row.id for row in rows]
         targets: dict[UUID, list[Target]] = {suggestion_id: [] for suggestion_id in ids}
-        for row in await self._rows(_TARGETS.where(among(suggestions.c.id, ids))) if ids else ():
+        for row in (
+            await fetch(self._single, _TARGETS.where(among(suggestions.c.id, ids))) if ids else ()
+        ):
             targets[row.id].append(
                 Target(
                     UUID(row.memory_id), row.version, row.text, row.said_at, row.quote, row.speaker
@@ -164,11 +169,6 @@ class Suggestions:
             texts = targets[suggestion_id]
             targets[suggestion_id] = [Target(t.memory_id, t.version) for t in texts]
         return [_stored(row, targets[row.id]) for row in rows]
-
-    async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
-        async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
-            return rows
 
 
 _TARGET = (

@@ -12,6 +12,7 @@ from sqlalchemy import Row, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import shown
 from pipeline.ledger.tables import lanes, messages
 
@@ -47,7 +48,7 @@ class UserMessages:
         own = select(*(lanes.c[name] for name in ids)).where(
             lanes.c.project_id == project_id, lanes.c.user_id == user_id, shown(lanes)
         )
-        for lane in await self._rows(own.order_by(lanes.c.id)):
+        for lane in await fetch(self._engine, own.order_by(lanes.c.id)):
             after = (-1, -1)
             while rows := await self._after(lane.id, after):
                 after = (rows[-1].seq, rows[-1].ordinal)
@@ -71,9 +72,6 @@ class UserMessages:
         query = select(*(messages.c[name] for name in names)).where(
             messages.c.lane_id == lane_id, place > tuple_(*after)
         )
-        return await self._rows(query.order_by(messages.c.seq, messages.c.ordinal).limit(PART))
-
-    async def _rows(self, query: Any) -> Sequence[Row[Any]]:
-        async with self._engine.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
-        return rows
+        return await fetch(
+            self._engine, query.order_by(messages.c.seq, messages.c.ordinal).limit(PART)
+        )

@@ -38,6 +38,7 @@ from pipeline.domain.messages import Role
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import NO_VECTOR, from_bytes
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
@@ -84,7 +85,7 @@ class TurnVectors(Projected):
             .join(messages, _message)
             .where(_wanted)
         )
-        [(count,)] = await self._rows(query)
+        [(count,)] = await fetch(self._single, query)
         return int(count)
 
     async def unprojected(
@@ -153,7 +154,7 @@ class TurnVectors(Projected):
                     turn_vectors.c.embedder.is_not(None),
                     TURN.c.wanted,
                 )
-                rows = await self._rows(query, {"event_ids": [row.id for row in some]})
+                rows = await fetch(self._single, query, {"event_ids": [row.id for row in some]})
                 if rows:
                     yield [_as_projection(row) for row in rows], position
 
@@ -163,7 +164,7 @@ class TurnVectors(Projected):
         """Yield the ids of the lanes with these entity ids, from `first` on, a few at a time."""
         while True:
             values = {"project_id": project_id, "first": first, "limit": LANES_READ, **pins}
-            lane_ids = [row.id for row in await self._rows(_page_of_lanes(*pins), values)]
+            lane_ids = [row.id for row in await fetch(self._single, _page_of_lanes(*pins), values)]
             for start in range(0, len(lane_ids), LANES_AT_ONCE):
                 yield lane_ids[start : start + LANES_AT_ONCE]
             if len(lane_ids) < LANES_READ:
@@ -188,7 +189,7 @@ class TurnVectors(Projected):
         )
 
     async def _projections_of(self, query: Select[Any]) -> list[Projection]:
-        return [_as_projection(row) for row in await self._rows(query)]
+        return [_as_projection(row) for row in await fetch(self._single, query)]
 
 
 def _first(following: Sequence[Row[Any]], *, turns: int) -> Sequence[Row[Any]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from sqlalchemy import Row, Select
+from sqlalchemy import Select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
@@ -189,13 +189,6 @@ class Projected(ABC):
     @abstractmethod
     def stale(*ids: str) -> Select[Any]:
         """Statement for `stale_vectors` by these entity ids; also `embedder` and `limit`."""
-
-    async def _rows(
-        self, query: Any, values: Mapping[str, Any] | None = None
-    ) -> Sequence[Row[Any]]:
-        async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
-            return rows
 
 
 def payload(projection: Projection) -> dict[str, str | int]:

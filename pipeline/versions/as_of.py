@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    CompoundSelect,
     FromClause,
-    Row,
     Select,
     and_,
     func,
@@ -26,6 +23,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import Snapshot
 from pipeline.ledger.counting import COUNTED
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import matching, shape
 from pipeline.ledger.tables import memories, past_states
 from pipeline.memories.expiration import unexpired
@@ -52,14 +50,14 @@ class MemoriesAsOf:
                 for table in (memories, past_states)
             )
         )
-        lane_ids = await self._rows(lane, {})
+        lane_ids = await fetch(self._single, lane)
         table = states(snapshot.kind, ("lane_id",))
         own = table.c.id == memory_id
         in_its_place = or_(own, table.c.superseded_by == memory_id)
         query = select(table).where(in_its_place if snapshot.valid_at else own)
         values = {"in_project": project_id, **snapshot.values}
         values |= pin_values({"lane_id": lane_ids[0].lane_id if lane_ids else None})
-        rows = await self._rows(query, values)
+        rows = await fetch(self._single, query, values)
         if not rows:
             raise NotFound("Memory not found!")
         return as_memory(rows[0])
@@ -93,15 +91,8 @@ class MemoriesAsOf:
         values |= {"in_project": project_id, **snapshot.values, **pin_values(pins)}
         query = _newest_first(table, where).limit(limit).offset(offset)
         some = select(table.c.id).where(where).limit(offset + limit + COUNTED).subquery("some")
-        count = await self._rows(select(func.count()).select_from(some), values)
-        return [as_memory(row) for row in await self._rows(query, values)], count[0][0]
-
-    async def _rows(
-        self, query: Select[Any] | CompoundSelect[Any], values: Mapping[str, Any]
-    ) -> Sequence[Row[Any]]:
-        async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
-            return rows
+        count = await fetch(self._single, select(func.count()).select_from(some), values)
+        return [as_memory(row) for row in await fetch(self._single, query, values)], count[0][0]
 
 
 def _newest_first(table: FromClause, where: ColumnElement[bool]) -> Select[Any]:

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Executable, Row, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
 from pipeline.webhooks.sql import statement
 
@@ -114,12 +115,15 @@ class Webhooks:
             event_types=list(event_types),
             secret=secret,
         )
-        return _webhook((await self._rows(query.returning(webhooks)))[0])
+        return _webhook((await fetch(self._engine, query.returning(webhooks)))[0])
 
     async def of(self, project_id: ProjectId) -> list[Webhook]:
         """Return the project's webhooks, oldest first."""
         query = select(webhooks).where(webhooks.c.project_id == project_id)
-        return [_webhook(row) for row in await self._rows(query.order_by(webhooks.c.created_at))]
+        return [
+            _webhook(row)
+            for row in await fetch(self._engine, query.order_by(webhooks.c.created_at))
+        ]
 
     async def change(
         self, project_id: ProjectId, webhook_id: UUID, values: Mapping[str, Any]
@@ -132,7 +136,7 @@ class Webhooks:
         if values.get("is_active"):
             changed |= {"dead_in_a_row": 0, "silent_tries": 0, "disabled_reason": None}
         query = update(webhooks).where(_is_webhook(project_id, webhook_id)).values(changed)
-        if not await self._rows(query.returning(webhooks.c.id)):
+        if not await fetch(self._engine, query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
     async def remove(self, project_id: ProjectId, webhook_id: UUID) -> None:
@@ -140,9 +144,9 @@ class Webhooks:
         # Lock order, as in record_try.sql: deliveries, then their webhook.
         mine = select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
         pending = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
-        await self._rows(pending.returning(webhook_deliveries.c.id))
+        await fetch(self._engine, pending.returning(webhook_deliveries.c.id))
         query = delete(webhooks).where(_is_webhook(project_id, webhook_id))
-        if not await self._rows(query.returning(webhooks.c.id)):
+        if not await fetch(self._engine, query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
     # Log of deliveries
@@ -154,7 +158,9 @@ class Webhooks:
 
         The number is approximate for far pages: see `count_near`.
         """
-        if not await self._rows(select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))):
+        if not await fetch(
+            self._engine, select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
+        ):
             raise NotFound(NO_SUCH_WEBHOOK)
         table = webhook_deliveries.c
         where = and_(table.webhook_id == webhook_id, *([table.state == state] if state else []))
@@ -162,7 +168,7 @@ class Webhooks:
         count = await count_near(self._engine, ids, limit=limit, offset=offset)
         query = select(webhook_deliveries).where(where)
         newest = query.order_by(table.created_at.desc(), table.id).limit(limit).offset(offset)
-        return [_delivery(row) for row in await self._rows(newest)], count
+        return [_delivery(row) for row in await fetch(self._engine, newest)], count
 
     async def redeliver(self, project_id: ProjectId, webhook_id: UUID, delivery_id: UUID) -> None:
         """Queue a delivery again in any state, with its full number of tries. Errors: NotFound."""
@@ -176,7 +182,7 @@ class Webhooks:
             )
             .values(state="PENDING", attempts=0, due_at=func.now(), ended_at=None)
         )
-        if not await self._rows(query.returning(table.id)):
+        if not await fetch(self._engine, query.returning(table.id)):
             raise NotFound(NO_SUCH_DELIVERY)
 
     # Queue of deliveries, for couriers
@@ -204,7 +210,7 @@ class Webhooks:
             "under_way": list(under_way),
             "slow": list(slow),
         }
-        rows = await self._rows(statement("claim_deliveries"), values)
+        rows = await fetch(self._engine, statement("claim_deliveries"), values)
         return [
             Try(r.id, r.webhook_id, r.attempts, r.url, r.secret, r.body, r.sent_at) for r in rows
         ]
@@ -242,13 +248,6 @@ class Webhooks:
         values = {"most": most, "limit": FORGOTTEN_AT_ONCE, "why": why}
         async with self._engine.connect() as connection:
             return (await connection.execute(statement("give_up_deliveries"), values)).rowcount
-
-    async def _rows(
-        self, query: Executable, values: Mapping[str, Any] | None = None
-    ) -> Sequence[Row[Any]]:
-        async with self._engine.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
-            return rows
 
 
 def _is_webhook(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:
