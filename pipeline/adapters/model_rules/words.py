@@ -113,23 +113,22 @@ CONDITIONS = words(
     " dyslexia autism anaemia anemia eczema psoriasis hypertension tinnitus celiac coeliac"
     " endometriosis scoliosis vertigo ibs hypothyroidism allergies"
 )
-NATIONALITIES = words(
-    "american argentinian australian austrian bangladeshi belgian brazilian british bulgarian"
-    " canadian chilean chinese colombian croatian cuban czech danish dutch egyptian english"
-    " estonian ethiopian filipino finnish french georgian german ghanaian greek hungarian"
-    " icelandic indian indonesian iranian iraqi irish israeli italian jamaican japanese kenyan"
-    " korean latvian lebanese lithuanian malaysian mexican moroccan nepali nigerian norwegian"
-    " pakistani peruvian polish portuguese romanian russian scottish serbian singaporean slovak"
-    " slovenian spanish swedish swiss syrian taiwanese thai tunisian turkish ukrainian vietnamese"
-    " welsh"
+# Adjectives of countries that are names of their languages too.
+_OF_COUNTRY_AND_LANGUAGE = words(
+    "bulgarian chinese croatian czech danish dutch english estonian filipino finnish french"
+    " georgian german greek hungarian icelandic indonesian irish italian japanese korean latvian"
+    " lithuanian nepali norwegian polish portuguese romanian russian serbian slovak slovenian"
+    " spanish swedish thai turkish ukrainian vietnamese welsh"
 )
-LANGUAGES = words(
-    "arabic bengali bulgarian cantonese catalan chinese croatian czech danish dutch english"
-    " esperanto estonian farsi filipino finnish french gaelic georgian german greek gujarati"
-    " hebrew hindi hungarian icelandic indonesian irish italian japanese korean latin latvian"
-    " lithuanian malay mandarin marathi nepali norwegian persian polish portuguese punjabi"
-    " romanian russian serbian slovak slovenian somali spanish swahili swedish tagalog tamil"
-    " telugu thai turkish ukrainian urdu vietnamese welsh yoruba zulu"
+NATIONALITIES = _OF_COUNTRY_AND_LANGUAGE | words(
+    "american argentinian australian austrian bangladeshi belgian brazilian british canadian"
+    " chilean colombian cuban egyptian ethiopian ghanaian indian iranian iraqi israeli jamaican"
+    " kenyan lebanese malaysian mexican moroccan nigerian pakistani peruvian scottish singaporean"
+    " swiss syrian taiwanese tunisian"
+)
+LANGUAGES = _OF_COUNTRY_AND_LANGUAGE | words(
+    "arabic bengali cantonese catalan esperanto farsi gaelic gujarati hebrew hindi latin malay"
+    " mandarin marathi persian punjabi somali swahili tagalog tamil telugu urdu yoruba zulu"
 )
 
 # Nouns of "I'm a ..." that are jobs, in addition to the endings below.
