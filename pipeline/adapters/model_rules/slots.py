@@ -13,6 +13,7 @@ from functools import lru_cache
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.dates import ABSOLUTE
 from pipeline.adapters.model_rules.words import ADVERBS
+from pipeline.text.terms import stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,6 @@ BRITISH = (("favorite", "favourite"), ("color", "colour"), ("mum", "mother"), ("
            ("dad", "father"))  # fmt: skip
 
 
-def stem(word: str) -> str:
-    """A word without its ending, so that hike, hikes and hiking are equal."""
-    for ending in ("ings", "ing", "ies", "es", "s", "e", "y"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            word = word[: -len(ending)]
-            break
-    doubled = len(word) > 3 and word[-1] == word[-2] and word[-1].isalpha()  # 100 is not 1000
-    return word[:-1] if doubled else word
-
-
 # Cached, because a batch compares each fact with each stored sentence.
 @lru_cache(maxsize=4096)
 def stems(text: str) -> frozenset[str]:
@@ -153,6 +144,15 @@ def _row(relation: str, pattern: str, *, positive: bool = True, head: str = SUBJ
 
 def _of(relation: str, pattern: str) -> Row:
     return _row(relation, pattern, head=POSSESSOR)
+
+
+def _both(relation: str, verb: str, value: str = "") -> tuple[Row, Row]:
+    """The rows of a verb, negated and plain."""
+    negated = rf"(?:no longer|does not|cannot|never) {verb}"
+    return (
+        _row(relation, f"{negated} {value}".strip(), positive=False),
+        _row(relation, f"{verb} {value}".strip()),
+    )
 
 
 LIKE = "likes?|loves?|enjoys?|adores?"
@@ -218,11 +218,9 @@ ROWS: tuple[Row, ...] = (
     _row("relationship_status", r"(?P<x>broke up with .+)"),
     _row("is_aged", r"(?:is|turned) (?P<x>\d{1,3})(?: years? old)?"),
     # Languages, learning, hobbies
-    _row("speaks", rf"(?:does not|no longer) speaks? {X}", positive=False),
-    _row("speaks", rf"(?:speaks?|is fluent in) {X}"),
+    *_both("speaks", "speaks?", X),
     _row("learns", rf"(?:is (?:learning|studying)|learns?|studies) {X}"),
-    _row("plays", rf"(?:no longer|does not) plays? {X}", positive=False),
-    _row("plays", rf"plays? {X}"),
+    *_both("plays", "plays?", X),
     # Possessions
     _row("owns", rf"(?:no longer (?:has|owns?)|sold|gave away|got rid of|lost|does not (?:have"
          rf"|own)) (?:their |his |her |the )?{X}",
@@ -243,12 +241,9 @@ ROWS: tuple[Row, ...] = (
          positive=False),
     _row("plans", rf"(?:plans? to|intends? to|is planning to|is planning|is going to|booked) {X}"),
     _row("wants", rf"(?:wants? to|dreams? of|hopes? to) {X}"),
-    _row("eats", rf"(?:does not eat|cannot eat|no longer eats?|never eats?) {X}", positive=False),
-    _row("eats", rf"eats? {X}"),
-    _row("drinks", rf"(?:does not drink|no longer drinks?|never drinks?) {X}", positive=False),
-    _row("drinks", rf"drinks? {X}"),
-    _row("smokes", r"(?:does not smoke|no longer smokes?)", positive=False),
-    _row("smokes", r"smokes?"),
+    *_both("eats", "eats?", X),
+    *_both("drinks", "drinks?", X),
+    *_both("smokes", "smokes?"),
     _row("is", r"(?:is|are) (?:no longer|not) (?P<x>.+)", positive=False),
     _row("is", rf"is {X}"),
 )  # fmt: skip

@@ -114,6 +114,7 @@ ONE_TO_ONE = [
     ("User has a dog named Rollo", "Rollo died on 2026-03-08", UPDATE, "no longer true"),
     ("User has a sister", "User's sister is Ines", UPDATE, "adds detail"),
     ("User's husband is Karl", "User's husband is Emil", UPDATE, "husband changed"),
+    ("User's doctor is Dr Hale", "User's doctor is Dr Hall", UPDATE, "doctor changed"),
     ("User's friend is Karl", "User's friend is Emil", ADD, "not known yet"),
     ("User plans to fly to Oslo on 2026-03-13", "User plans to travel to Oslo on 2026-03-20",
      UPDATE,
