@@ -15,29 +15,35 @@ _WORD = re.compile(r"\w+")
 
 
 class HashEmbedder:
-    """The Embedder port without a model: deterministic; compares words, not meanings."""
+    """The Embedder port without a model: deterministic; compares words, not meanings.
+
+    `dimensions`: floats of a vector.
+    """
+
+    def __init__(self, dimensions: int = DIMENSIONS) -> None:
+        self._dimensions = dimensions
 
     @property
     def name(self) -> str:
         return "fake/hash"
 
     async def dimensions(self) -> int:
-        return DIMENSIONS
+        return self._dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return [_vector(text) for text in texts]
+        return [_vector(text, self._dimensions) for text in texts]
 
     async def close(self) -> None: ...
 
 
-def _vector(text: str) -> Vector:
-    counts = np.zeros(DIMENSIONS, np.float32)
+def _vector(text: str, dimensions: int) -> Vector:
+    counts = np.zeros(dimensions, np.float32)
     for word in _WORD.findall(text.casefold()) or [""]:
         digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
         # Signed, so that words with the same position cancel as often as they add up.
-        counts[digest[0] % DIMENSIONS] += 1.0 if digest[1] % 2 else -1.0
+        counts[digest[0] % dimensions] += 1.0 if digest[1] % 2 else -1.0
     length = float(np.linalg.norm(counts))
     if not length:  # every word was cancelled by another
-        return _vector("")
+        return _vector("", dimensions)
     vector: Vector = counts / np.float32(length)
     return vector

@@ -21,6 +21,7 @@ from api.dependencies import Api
 from api.events.watch import EventWatch
 from api.search.read_sample import ReadSample
 from api.system.figures import Figures
+from pipeline.adapters.embedder_hash import DIMENSIONS
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.bootstrap import Stores
 from pipeline.domain.events import AddOptions
@@ -97,10 +98,14 @@ async def serving(
     sync_wait_s: float = 30.0,
     workers: bool = False,
     traces_url: str | None = None,
+    dimensions: int = DIMENSIONS,
 ) -> AsyncIterator[Service]:
-    """A service as the API's lifespan builds it, with fakes for vectors and broker."""
+    """A service as the API's lifespan builds it, with fakes for vectors and broker.
+
+    `dimensions`: floats of a vector of its embedder.
+    """
     project, key = await ledger.projects.create("mine")
-    engine = replace(await Engine.create(ledger), project=project)
+    engine = replace(await Engine.create(ledger, dimensions=dimensions), project=project)
     services = engine.services
     chroma = ChromaVectors(UNREACHABLE_URL)
     stores = Stores(ledger, chroma, services.embedder, services.index, engine.turns)

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.embedder_hash import DIMENSIONS, HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.curator.store import RunLimits
@@ -117,9 +117,11 @@ class Engine:
     worker: UUID = WORKER
 
     @classmethod
-    async def create(cls, ledger: Ledger, model: MemoryModel | None = None) -> Engine:
+    async def create(
+        cls, ledger: Ledger, model: MemoryModel | None = None, *, dimensions: int = DIMENSIONS
+    ) -> Engine:
         project, _ = await ledger.projects.create("test")
-        vectors, embedder = InMemoryVectors(), HashEmbedder()
+        vectors, embedder = InMemoryVectors(), HashEmbedder(dimensions)
         index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=4)
         services = Services(
             ledger=ledger,

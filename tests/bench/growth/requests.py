@@ -21,6 +21,7 @@ from pipeline.lanes.load import LoadView
 from pipeline.ledger.tables import api_keys
 from pipeline.stores import Ledger
 from pipeline.tenants.secret import Secret
+from tests.bench.growth.fill import VECTOR_BYTES
 from tests.support.api_service import Service, serving
 from tests.support.engine import build_ledger
 from tests.support.explained import explaining
@@ -133,7 +134,7 @@ async def measure(url: str, project_id: UUID, *, runs: int = RUNS) -> Figures:
     ledger = build_ledger(url)
     figures: dict[str, dict[str, float]] = {}
     try:
-        async with serving(ledger) as service:
+        async with serving(ledger, dimensions=VECTOR_BYTES // 4) as service:
             key = await _key(ledger, project_id)
             own = replace(service.engine.project, id=ProjectId(project_id))
             service.engine.project = own
