@@ -29,6 +29,7 @@ router = APIRouter(tags=["entities"], route_class=StrictJson)
 
 # The Python client reads only the first page, and its reset() deletes what it read.
 PAGE_SIZE = LARGEST_PAGE = 10_000
+OFFERED_USERS = 1_000
 
 
 @router.get("/v1/entities/")
@@ -64,8 +65,8 @@ async def list_entities(
 
 @router.get("/v1/entities/filters/")
 async def filters(api: Given, project: Caller) -> FilterValuesJson:
-    """The values that filters of lists and searches accept."""
-    users = await api.stores.ledger.owners.page(project.id, kind="user", limit=PAGE_SIZE)
+    """The values that filters of lists and searches accept. `users`: the newest 1,000."""
+    users = await api.stores.ledger.owners.page(project.id, kind="user", limit=OFFERED_USERS)
     return {
         "event_type": [*EventType, *UNRECORDED],
         "categories": await api.stores.ledger.memories.categories(project.id),

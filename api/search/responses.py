@@ -130,7 +130,8 @@ class SearchAnswerJson(AfterEventJson):
     `degraded_parts`: parts that did not answer, or not for all passages. `bounded_parts`: parts
     that did not compare all passages, because the scope is large. `incomplete`: the filter matches
     more passages than can be compared exactly. `pending`: number of unfinished events of the ids in
-    the filter. `truncated`: results were left out, because the response would be too large.
+    the filter, up to 1,000. `truncated`: results were left out, because the response would be too
+    large.
     """
 
     results: list[HitJson]

@@ -25,8 +25,9 @@ async def search_memories(
     A search without `top_k`, `threshold` and `max_tokens` leaves out results that show no sign of
     an answer; `cut` has their number and the rank of the first one.
 
-    `pending`: number of events of the ids in the filter that have not ended. With `after_event` the
-    response waits for the end of that event, at most `wait` seconds, and contains its status.
+    `pending`: number of events of the ids in the filter that have not ended, up to 1,000. With
+    `after_event` the response waits for the end of that event, at most `wait` seconds, and contains
+    its status.
     """
     return await answer_search(request, api, project, user, whole)
 

@@ -11,11 +11,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.filter_conditions import among, events_matching, shown, shown_lane
 from pipeline.ledger.tables import events, lanes
 
 # Number of lanes up to which the events of an owner are read lane by lane.
 FEW_LANES = 1_000
+# Maximum number of lanes, the newest ones, whose events are counted.
+MOST_LANES = 2 * COUNTED
 
 
 async def few_lanes(
@@ -64,13 +67,14 @@ def _lanes_of(project_id: ProjectId, wanted: EventFilter) -> Select[tuple[UUID]]
 
 
 def by_lane(project_id: ProjectId, wanted: EventFilter) -> Select[Any]:
-    """Select the matching events, lane after lane: their count needs no order.
+    """Select the matching events of the newest lanes, lane after lane, in no order.
 
-    OFFSET 0 keeps the planner from reading all events of the project instead.
+    LIMIT and OFFSET 0 keep the planner from reading all events of the project instead.
     """
-    none: ColumnElement[int] = literal_column("0")
-    its = _lanes_of(project_id, wanted).offset(none).subquery("its")
+    newest = _lanes_of(project_id, wanted).order_by(lanes.c.created_at.desc(), lanes.c.id)
+    its = newest.limit(MOST_LANES).subquery("its")
     condition = events_matching(project_id, replace(wanted, scope_ids={}), private=True)
+    none: ColumnElement[int] = literal_column("0")
     of_lane = select(events.c.id).where(events.c.lane_id == its.c.id, condition).offset(none)
     each = of_lane.lateral("each")
     return select(each.c.id).select_from(its.join(each, true()))

@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    ColumnElement,
+    ScalarSelect,
     Select,
     Text,
     Uuid,
@@ -18,12 +20,16 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    true,
 )
 
 from pipeline.domain.events import FINAL, Status
 from pipeline.domain.lanes import GATHERING
 from pipeline.ledger.filter_conditions import IN_PROJECT, lanes_with
 from pipeline.ledger.tables import events, lanes, memories, relations
+
+# Maximum number of unfinished events that are counted, and of lanes whose relations are looked up.
+MOST_PENDING = MOST_LANES = 1_000
 
 
 @cache
@@ -48,13 +54,11 @@ def progress_query() -> Select[Any]:
 
 @cache
 def standing_query(*pinned: str) -> Select[int, bool, bool]:
-    """The query of `Events.standing`."""
-    related = (
-        exists()
-        .select_from(relations.join(lanes, lanes.c.id == relations.c.lane_id))
-        .where(lanes_with(pinned), relations.c.expired_at.is_(None))
-        .correlate(None)
-    )
+    """The query of `Events.standing`.
+
+    Its work is bounded for an owner of very many lanes: it counts up to MOST_PENDING events, and
+    takes lanes beyond MOST_LANES for lanes with relations.
+    """
     stale = exists().where(
         memories.c.owed,
         memories.c.state == "ACTIVE",
@@ -62,18 +66,49 @@ def standing_query(*pinned: str) -> Select[int, bool, bool]:
         memories.c.project_id == IN_PROJECT,
         *(memories.c[name] == bindparam(name, type_=Text) for name in pinned),
     )
-    return (
-        select(
-            func.count().label("pending"),
-            related.label("related"),
-            stale.correlate(None).label("stale"),
-        )
-        .select_from(lanes.join(events))
-        .where(
-            lanes_with(pinned),
-            lanes.c.state != "IDLE",
-            # Uses the index by lane, instead of all events that have not ended.
-            events.c.seq > lanes.c.settled_seq,
-            *(events.c.status != ended for ended in FINAL),
-        )
+    return select(
+        _pending(*pinned).label("pending"),
+        _related(*pinned).label("related"),
+        stale.correlate(None).label("stale"),
     )
+
+
+def _pending(*pinned: str) -> ScalarSelect[int]:
+    """The number of unfinished events of these lanes."""
+    busy = (
+        select(lanes.c.id, lanes.c.settled_seq)
+        # The condition of the indexes of lanes that are not idle.
+        .where(lanes_with(pinned), lanes.c.due_at.is_not(None))
+        .limit(MOST_PENDING)
+        .subquery("busy")
+    )
+    unfinished = (
+        select(events.c.id)
+        # The numbers use the index by lane, instead of all events that have not ended.
+        .where(events.c.lane_id == busy.c.id, events.c.seq > busy.c.settled_seq)
+        .where(*(events.c.status != ended for ended in FINAL))
+        .limit(MOST_PENDING)
+        .lateral("unfinished")
+    )
+    some = select(unfinished.c.id).select_from(busy.join(unfinished, true())).limit(MOST_PENDING)
+    return select(func.count()).select_from(some.subquery("some")).scalar_subquery()
+
+
+def _related(*pinned: str) -> ColumnElement[bool]:
+    """True if the newest MOST_LANES of these lanes have current relations, or if there are more."""
+    newest = (
+        select(lanes.c.id)
+        .where(lanes_with(pinned))
+        .order_by(lanes.c.created_at.desc(), lanes.c.id)
+        .limit(MOST_LANES + 1)
+        .cte("newest")
+    )
+    current = (
+        select(relations.c.id)
+        .where(relations.c.lane_id == newest.c.id, relations.c.expired_at.is_(None))
+        .limit(1)
+        .lateral("current")
+    )
+    some = select(current.c.id).select_from(newest.join(current, true())).exists()
+    number = select(func.count()).select_from(newest).scalar_subquery()
+    return or_(some, number > MOST_LANES)

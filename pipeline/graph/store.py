@@ -350,10 +350,18 @@ def _page(*pinned: str, many: bool) -> Select[Any]:
 
 @cache
 def _count(*pinned: str) -> Select[Any]:
-    """The number of the relations of lanes, up to `limit`."""
-    edges = select(_EDGE.c.id).join(lanes, lanes.c.id == _EDGE.c.lane_id)
-    some = edges.where(lanes_with(pinned), _AT_TIMES).limit(_LIMIT).subquery("some")
-    return select(func.count()).select_from(some)
+    """The number of the relations of lanes, up to `limit`, in up to `limit` of the newest lanes."""
+    newest = (
+        select(lanes.c.id)
+        .where(lanes_with(pinned))
+        .order_by(lanes.c.created_at.desc(), lanes.c.id)
+        .limit(_LIMIT)
+        .subquery("newest")
+    )
+    of_lane = select(_EDGE.c.id).where(_EDGE.c.lane_id == newest.c.id, _AT_TIMES)
+    edges = of_lane.limit(_LIMIT).lateral("edges")
+    some = select(edges.c.id).select_from(newest.join(edges, true())).limit(_LIMIT)
+    return select(func.count()).select_from(some.subquery("some"))
 
 
 _LIMIT = bindparam("limit", type_=Integer)

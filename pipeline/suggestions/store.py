@@ -43,6 +43,8 @@ from pipeline.ledger.tables import (
 )
 
 DELETED = "Its memories or messages are deleted."
+# Number of suggestions counted after the page: each is compared with its memories.
+COUNTED_SHOWN = 1_000
 # Stored states that are shown as a state: an open suggestion may be shown as an invalid one.
 STORED = {state: [state] for state in SuggestionState} | {
     SuggestionState.INVALID: [SuggestionState.INVALID, SuggestionState.OPEN]
@@ -132,7 +134,9 @@ class Suggestions:
             self._single, _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
         )
         counted = select(suggestions.c.id).where(mine)
-        count = await count_near(self._single, counted, limit=limit, offset=offset)
+        count = await count_near(
+            self._single, counted, limit=limit, offset=offset, beyond=COUNTED_SHOWN
+        )
         return await self._stored(rows), count
 
     async def open_ids(

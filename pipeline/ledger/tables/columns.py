@@ -13,6 +13,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     Text,
+    TextClause,
     func,
     text,
 )
@@ -66,9 +67,16 @@ def projected() -> tuple[Column[object], ...]:
     )
 
 
-def by_owner(table: str, *then: str) -> Iterator[Index]:
-    """Indexes by agent, app and run, which are partial: many rows have none of these ids."""
+def by_owner(
+    table: str, *then: str | TextClause, suffix: str = "", where: str | None = None
+) -> Iterator[Index]:
+    """Indexes by agent, app and run, which are partial: many rows have none of these ids.
+
+    `suffix`: the end of their names. `where`: a further condition.
+    """
     for name in ("agent_id", "app_id", "run_id"):
-        named = text(f"{name} IS NOT NULL")
+        rows = " AND ".join([f"{name} IS NOT NULL", *([where] if where else [])])
         kind = name.removesuffix("_id")
-        yield Index(f"ix_{table}_{kind}", "project_id", name, *then, postgresql_where=named)
+        yield Index(
+            f"ix_{table}_{kind}{suffix}", "project_id", name, *then, postgresql_where=text(rows)
+        )

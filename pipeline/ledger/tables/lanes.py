@@ -23,6 +23,11 @@ from sqlalchemy import (
 
 from pipeline.ledger.tables.columns import by_owner, metadata, now, scope_ids, time
 
+# The order of an owner's lanes in the indexes.
+NEWEST = (text("created_at DESC"), "id")
+# The lanes that are not idle.
+BUSY = "due_at IS NOT NULL"
+
 lanes = Table(
     "lanes",
     metadata,
@@ -60,8 +65,9 @@ lanes = Table(
     CheckConstraint("state IN ('IDLE', 'QUEUED', 'RUNNING', 'WAITING')", name="state"),
     CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
     # Not "state <> 'IDLE'": the planner could use that for any statement with a condition on it.
-    Index("ix_lanes_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
-    Index("ix_lanes_owner", "project_id", "user_id"),
+    Index("ix_lanes_due", "due_at", postgresql_where=text(BUSY)),
+    # Reads of many lanes begin with the newest ones of an owner.
+    Index("ix_lanes_user_newest", "project_id", "user_id", *NEWEST),
     Index(
         "ix_lanes_curation",
         "project_id",
@@ -70,5 +76,8 @@ lanes = Table(
     ),
     # The lanes that reads of several scopes leave out.
     Index("ix_lanes_temporary", "id", postgresql_where=text("temporary")),
-    *by_owner("lanes"),
+    *by_owner("lanes", *NEWEST, suffix="_newest"),
+    # The unfinished events of an owner are in these lanes.
+    Index("ix_lanes_user_busy", "project_id", "user_id", postgresql_where=text(BUSY)),
+    *by_owner("lanes", suffix="_busy", where=BUSY),
 )

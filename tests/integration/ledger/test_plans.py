@@ -83,6 +83,7 @@ WIDE_LISTS: tuple[dict[str, Any], ...] = (
     {"user_id": "u77"},
     {"OR": [{"user_id": "u77"}, {"agent_id": "helper"}]},
 )
+SEARCHED = ({"user_id": "u77"}, {"app_id": "web"}, {"agent_id": "helper"})
 WIDE = (
     *("/v1/memories/?user_id=u77", "/v1/memories/?app_id=web", "/v1/memories/?agent_id=helper"),
     *("/v1/events/?user_id=u77", "/v1/events/?agent_id=helper", "/v1/events/?app_id=web"),
@@ -184,8 +185,9 @@ async def reads(server: Filled) -> None:
         await server.send(server.large, "GET", path)
     for filters in WIDE_LISTS:
         await server.send(server.large, "POST", LIST, json={"filters": filters})
-    searched = {"filters": {"user_id": "u77"}, "query": "dish number 77"}
-    await server.send(server.large, "POST", SEARCH, json=searched)
+    for filters in SEARCHED:
+        searched = {"filters": filters, "query": "dish number 77"}
+        await server.send(server.large, "POST", SEARCH, json=searched)
 
 
 async def writes(server: Filled) -> None:
