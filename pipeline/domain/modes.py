@@ -27,7 +27,8 @@ class Mode(StrEnum):
     """Facts are extracted, compared with the memories, and applied; the graph is updated."""
     APPEND = "append"
     """Facts are extracted with one call and added. Of several memories with one value at a time,
-    the newest statement is current; the older ones are superseded when they are read.
+    the newest statement is current; the older ones are superseded when they are read. An end
+    ("no longer works at Bosch") changes the memory whose words it has.
     """
     TURNS = "turns"
     """No model is called: the messages are kept, and searches find them as turns."""

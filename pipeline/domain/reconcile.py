@@ -48,6 +48,7 @@ from pipeline.domain.memories import SLOT, Memory, structure
 from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.domain.vectors import Vector
+from pipeline.text.endings import ending
 from pipeline.text.equality import text_hash
 from pipeline.text.forget_requests import only_asks_to_forget
 
@@ -500,7 +501,8 @@ def _add(write: Write, memories: ScopeMemories) -> Change:
 def _new_memory(write: Write, memories: ScopeMemories) -> Memory:
     """The first state of the fact's own memory."""
     options = write.event.options
-    return Memory(
+    ended = write.appended and ending(write.text) is not None
+    memory = Memory(
         id=write.new_id,
         lane_id=memories.scope.lane_id,
         scope=memories.scope,
@@ -516,9 +518,11 @@ def _new_memory(write: Write, memories: ScopeMemories) -> Memory:
         said_at=write.said_at,
         valid_from=write.fact.valid_from or write.said_at,
         categories=write.fact.categories,
-        appended=write.appended and write.fact.single_valued,
+        appended=write.appended and write.fact.single_valued and not ended,
         **structure(write.fact),
     )
+    # The end of one value is no value that is current beside the others.
+    return replace(memory, attribute=None, cardinality=None) if ended else memory
 
 
 def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
@@ -536,6 +540,8 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
         valid_from=write.fact.valid_from or (target.valid_from if older else write.said_at),
         **_restated(write.fact, target),
     )
+    if write.appended:
+        after = replace(after, attribute=None, cardinality=None)
     after = replace(after, appended=target.appended and after.slot == target.slot)
     return replace(_next_version(write, memories, target, after), vector=write.vector)
 

@@ -10,29 +10,30 @@ from dataclasses import replace
 from datetime import datetime
 
 from pipeline.domain.events import StageName
-from pipeline.domain.facts import Decision, Fact, Outcome
+from pipeline.domain.facts import Decision, Fact
 from pipeline.domain.lanes import Batch
 from pipeline.domain.modes import ChosenMode
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Retrieved, dump, read
 from pipeline.ingest.stages import Finished
-from pipeline.ingest.stages.settled import APPENDED, settled
+from pipeline.ingest.stages.appended import decide_appended
+from pipeline.ingest.stages.settled import settled
 from pipeline.ports import MemoryModel
 
 
 async def consolidate(batch: Batch, *, model: MemoryModel, mode: ChosenMode | None) -> Finished:
     """Decide about every fact; the model gets only those that are not settled.
 
-    With a `mode`, which is APPEND, the others are added without a call.
+    With a `mode`, which is APPEND, the others are added or end a memory, without a call.
     """
     facts = read(batch, Extracted).facts
     decided = list(settled(batch).values())
     left = sorted(set(range(len(facts))) - {decision.fact for decision in decided})
     if not left:
         return _finished(decided)
-    if mode is not None:
-        decided += [Decision(i, Outcome.ADD, APPENDED, facts[i].text) for i in left]
-        return _finished(decided, mode)
     neighbours = read(batch, Retrieved).neighbours
+    if mode is not None:
+        decided += [decide_appended(i, facts[i], neighbours) for i in left]
+        return _finished(decided, mode)
     dated = [replace(facts[i], said_at=said_at(batch, facts[i])) for i in left]
     answer = await model.decide(dated, neighbours, batch.options.instructions)
     # The model's numbers count only the facts it was sent.

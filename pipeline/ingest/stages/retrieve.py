@@ -21,6 +21,7 @@ from pipeline.domain.stage_outputs import Extracted, Retrieved, dump, read
 from pipeline.domain.vectors import Vector, pack
 from pipeline.ingest.ports import ScopeWords
 from pipeline.ingest.stages import Finished
+from pipeline.ingest.stages.appended import is_compared
 from pipeline.ingest.stages.settled import may_echo, settle
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
@@ -83,14 +84,14 @@ async def retrieve(
 
 
 def _compared(batch: Batch, extracted: Extracted) -> list[int]:
-    """Positions of the facts to compare: all, in mode append only an assistant's, or none."""
+    """Positions of the facts to compare: all, in mode append an assistant's and ends, or none."""
     if not batch.options.infer or batch.options.procedural:
         return []
     everything = not extracted.appends
     return [
         position
         for position, fact in enumerate(extracted.facts)
-        if everything or may_echo(batch, fact)
+        if everything or may_echo(batch, fact) or is_compared(fact)
     ]
 
 

@@ -1,6 +1,7 @@
 """settled: decisions that need no model.
 
-    verbatim add, mode append                                   ADD
+    verbatim add                                                ADD
+    mode append                                                 ADD, or the end of a memory
     text that is stored, or occurs earlier in the same batch    NOOP
     the same statement in another spelling                      NOOP
     an assistant's repetition of a memory, or of the batch      NOOP
@@ -27,6 +28,7 @@ from pipeline.domain.lanes import Batch
 from pipeline.domain.messages import Role
 from pipeline.domain.stage_outputs import Extracted, Retrieved, read
 from pipeline.domain.vectors import unpack
+from pipeline.ingest.stages.appended import decide_appended
 from pipeline.text.equality import text_hash
 from pipeline.text.polarity import changes
 from pipeline.text.stated_slots import same_slot, stated_slot
@@ -40,7 +42,6 @@ SAME_STATEMENT = "The same statement is already stored."
 ECHO = "The assistant repeats what is already stored."
 ECHO_OF_TURN = "The assistant repeats what was said earlier in the same batch."
 REPEATED_IN_BATCH = "Exactly this was said earlier in the same batch."
-APPENDED = "Added without a comparison (mode append)."
 NOTHING_SIMILAR = "Nothing similar is stored."
 
 
@@ -53,7 +54,7 @@ def settle(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> Retrieve
         reason = PROCEDURE if batch.options.procedural else VERBATIM
         decided |= {i: Decision(i, Outcome.ADD, reason, facts[i].text) for i in left}
     elif extracted.appends:
-        decided |= {i: Decision(i, Outcome.ADD, APPENDED, facts[i].text) for i in left}
+        decided |= {i: decide_appended(i, facts[i], retrieved.neighbours) for i in left}
     else:
         near = _near_each_other(facts, left, retrieved)
         decided |= {

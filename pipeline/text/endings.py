@@ -1,0 +1,180 @@
+"""Statements that say only that something is so no longer: "no longer works at Bosch".
+
+    STOPPED   User used to live in Oslo. Jonas isst kein Fleisch mehr. 用户不再吃肉。
+    GONE      User sold the bike. Lucía vendió la bicicleta.
+
+`ending` reads what has ended, in words that can be compared with those of a memory. English,
+German, Spanish, French and Chinese. Words of other languages match nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pipeline.text import polarity
+from pipeline.text.past import MOST_CHARS, is_past
+from pipeline.text.terms import fold, terms
+from pipeline.text.values import ValueKind, stated
+
+# Ends of a state or a habit: the rest of the words is the statement that held.
+_STOPPED = re.compile(
+    r"\b(?<!\bis )(?<!\bare )(?<!\bgot )(?<!\bbe )used to\b|\bno longer\b|\bnot anymore\b"
+    r"|\b(?:does|do|is|are|has|have|did|was) ?(?:not|n['’]t)\b(?=.*\b(?:any ?more|any longer)\b)"
+    r"|\b(?:no|not)\b(?=.*\b(?:any ?more|any longer)\b)|\b(?:any ?more|any longer)\b"
+    r"|\b(?:has |have )?(?:stopped|quit|quitted|ceased|given up|gave up)\b"
+    r"|\bnicht mehr\b|\bkein(?:e[nrms]?)?\b(?=.*\bmehr\b)|\bmehr\b"
+    r"|\b(?:früher|ehemals|damals)\b|\b(?:hat|habe)\b(?=.*\baufgehört\b)|\baufgehört\b(?:,? zu\b)?"
+    r"|\bya no\b|\b(?:dejó|ha dejado) de\b|\b(?:solía|acostumbraba)\b|\bantes\b(?! de\b)"
+    r"|\bn['’]|\bne\b|\bplus\b|\b(?:a (?:arrêté|cessé) (?:de |d['’])|autrefois\b|auparavant\b)"
+    r"|不再|(?<![点号日月周天])以前(?!的)|从前|曾经?|已经?不|戒掉?了?",
+    re.IGNORECASE,
+)
+# The French parts above end nothing by themselves.
+_FRENCH = re.compile(
+    r"(?:\bn['’]|\bne\b).{1,40}?\bplus\b|\ba (?:arrêté|cessé) d|\b(?:autrefois|auparavant)\b",
+    re.IGNORECASE,
+)
+_MEHR = re.compile(r"\b(?:nicht|kein(?:e[nrms]?)?)\b.{0,80}?\bmehr\b", re.IGNORECASE)
+# Ends of a possession: the rest of the words is the thing.
+_GONE = re.compile(
+    r"\b(?:has |have )?(?:sold|gave away|given away|got rid of|gotten rid of|scrapped|donated)\b"
+    r"|\b(?:hat|habe)\b(?=.*\b(?:verkauft|verschenkt|entsorgt|abgegeben)\b)"
+    r"|\b(?:verkauft|verkaufte|verschenkt|verschenkte|entsorgt|abgegeben)\b"
+    r"|\b(?:vendió|ha vendido|regaló|ha regalado|donó)\b"
+    r"|\ba (?:vendu|donné|cédé)\b"
+    r"|(?:把)|卖掉了?|卖了|送人了|扔了",
+    re.IGNORECASE,
+)
+_ANY_GONE = re.compile(
+    r"\b(?:sold|gave away|given away|got rid of|gotten rid of|scrapped|donated|verkaufte?"
+    r"|verschenkte?|entsorgt|abgegeben|vendió|vendido|regaló|regalado|donó|vendu|cédé)\b"
+    r"|卖掉|卖了|送人了|扔了",
+    re.IGNORECASE,
+)
+_ANY_STOPPED = re.compile(
+    r"\b(?<!\bis )(?<!\bare )(?<!\bgot )(?<!\bbe )used to\b|\bno longer\b"
+    r"|(?:\b(?:not?)\b|n['’]t\b).*\b(?:any ?more|any longer)\b"
+    r"|\b(?:stopped|quit|quitted|ceased|given up|gave up)\b|\b(?:früher|ehemals|aufgehört)\b"
+    r"|\bya no\b|\b(?:dejó|dejado) de\b|\b(?:solía|acostumbraba)\b|\bantes\b(?! de\b)"
+    r"|不再|(?<![点号日月周天])以前(?!的)|从前|曾|已经?不|戒",
+    re.IGNORECASE,
+)
+# Words that say nothing about what ended.
+_EMPTY = frozenset(
+    terms("""
+        user have own be now new currently still recently finally drive ride
+        nutzer nutzerin benutzer hat haben besitzt fährt jetzt inzwischen
+        usuario usuaria tiene posee conduce ahora utilisateur utilisatrice possède maintenant
+    """)
+)
+_CHINESE_EMPTY = re.compile(r"用户|现在|[有了的他她把]|一[辆只台个条]|目前|已经")
+_LIKES = dict.fromkeys(
+    terms("love enjoy like mag liebt gern gerne gusta encanta aime adore"), "like"
+)
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_ARTICLE = r"(?:an?|the|their|his|her|my|eine?n?|der|die|das|den)"
+_BEHIND = r"(?:from|of|called|named|since|von|aus|namens|seit)\b"
+_CONTENT = re.compile(r"\w+")
+# Fewest letters that two forms of a verb have in common: vive, vivía.
+STEM = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EndedState:
+    """The state that a statement says the end of. `of_thing`: a possession, in words without a verb."""
+
+    words: frozenset[str]
+    head: str
+    of_thing: bool
+
+
+@lru_cache(maxsize=1024)
+def ending(text: str) -> EndedState | None:
+    """The end of a state, a habit or a possession that a statement says, and nothing else."""
+    text = text[:MOST_CHARS]
+    of_thing = bool(_ANY_GONE.search(text))
+    stopped = any(form.search(text) for form in (_ANY_STOPPED, _FRENCH, _MEHR))
+    if not (of_thing or stopped) or len(polarity.clauses(text)) > 1:
+        return None
+    rest = (_GONE if of_thing else _STOPPED).sub(" ", text)
+    words = _words(rest, fact=True)
+    return EndedState(words, _head(rest), of_thing) if words else None
+
+
+def ends(fact: str, memory: str) -> bool:
+    """Tell if a fact says the end of what a memory states as true now.
+
+    It may say more behind its verb ("works at Bosch as an engineer"), and of a thing how it is.
+    """
+    end, memory = ending(fact), memory[:MOST_CHARS]
+    if end is None or polarity.takes_back(memory) or is_past(memory) or ending(memory):
+        return False
+    about = _words(memory)
+    if end.of_thing:
+        return end.words == about or (end.words <= about and _has_thing(memory, end))
+    if not _within(end.words, about):
+        return False
+    if len(end.words) == len(about):
+        return True
+    return not _IDEOGRAPH.search(memory) and _continues(memory, end.words)
+
+
+def names_all(fact: str, memory: str) -> bool:
+    """Tell if a fact has all words of a memory, apart from values of which it names none."""
+    about, cause = stated(memory[:MOST_CHARS]), stated(fact[:MOST_CHARS])
+    values = [value for value in about.values if not value.leads]
+    words = _words(memory[:MOST_CHARS])
+    if not any(map(cause.keeps, values)):
+        words -= {term for value in values for term in terms(value.text)}
+    return bool(words) and _within(words, _words(fact[:MOST_CHARS]))
+
+
+def _words(text: str, *, fact: bool = False) -> frozenset[str]:
+    """The words about the matter, names and numbers included; of a memory without its times."""
+    if _IDEOGRAPH.search(text):
+        return frozenset(char for char in fold(_CHINESE_EMPTY.sub("", text)) if char.isalnum())
+    for value in stated(text).values:
+        if value.kind is ValueKind.DATE and (not fact or any(map(str.isdigit, value.text))):
+            text = text.replace(value.text, " ")
+    return frozenset(_LIKES.get(term, term) for term in terms(text)) - _EMPTY
+
+
+def _within(words: Set[str], about: Set[str]) -> bool:
+    """Tell if all words are among others. One of them may be another form of a verb."""
+    missing, left = words - about, about - words
+    if len(missing) > 1:
+        return False
+    return all(any(_of_one_verb(word, other) for other in left) for word in missing)
+
+
+def _of_one_verb(word: str, other: str) -> bool:
+    word, other = word.removeprefix("ge"), other.removeprefix("ge")
+    shared = next((n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), None)
+    least = min(len(word), len(other))
+    return (least if shared is None else shared) >= max(STEM, least - 2)
+
+
+def _head(text: str) -> str:
+    """The last word: the thing of "sold the red bike"."""
+    words = _CONTENT.findall(fold(text))
+    return words[-1] if words else ""
+
+
+def _has_thing(memory: str, end: EndedState) -> bool:
+    """Tell if a subject has a thing with its adjectives: a red bike, and not a bike shop."""
+    noun = rf"\b{_ARTICLE}\W+(?:\w+\W+){{0,2}}?{end.head}\b"
+    match = re.search(rf"{noun}(?=\W*$|[,.;]|\W+{_BEHIND})", fold(memory))
+    return match is not None and _words(fold(memory)[: match.start()]) <= end.words
+
+
+def _continues(memory: str, words: Set[str]) -> bool:
+    """Tell if the subject and the verb of a memory are among the words."""
+    subject = [value for value in stated(memory).values if value.leads]
+    first = [word for word in _CONTENT.findall(memory) if _words(word)]
+    return len(words) > 1 and all(
+        _within(_words(word), words)
+        for word in first[: 1 + sum(len(value.text.split()) for value in subject)]
+    )
