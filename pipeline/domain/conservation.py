@@ -27,17 +27,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import takewhile
 
 from pipeline.domain.replaced_values import (
     companions_of_value,
     gives_another_value,
     is_companion,
     lost_parts,
+    opens,
     parts,
     replaced,
+    without_relative,
 )
 from pipeline.text import polarity, several, slots
+from pipeline.text.edit_distance import one_letter_apart
 from pipeline.text.equality import same_text
 from pipeline.text.forget_requests import asks_to_forget
 from pipeline.text.past import is_past
@@ -55,8 +57,6 @@ SAME_WORDS_TO_REPLACE = 0.5
 # Least share of a memory's words that a successor has, if the fact does not take the memory back.
 KEPT_WORDS = 0.5
 
-# Fewest letters of names that are compared letter by letter.
-MIN_NAME = 3
 # Share of a memory's words that a take-back must cover, to delete it.
 COVERED = 0.5
 
@@ -84,6 +84,10 @@ _THE_USER = re.compile(
     re.IGNORECASE,
 )
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+# Words of a time of day.
+_CLOCK = re.compile(r"\b(?:half|quarter) (?:past|to)\b|\bo['’]clock\b|\bUhr\b", re.IGNORECASE)
+# Names that are no names by themselves.
+TITLES = frozenset(("dr", "prof", "mr", "mrs", "ms", "herr", "frau", "señor", "señora"))
 _NAMED = frozenset(terms("named called namens heißt genannt llamado llamada 叫"))
 
 
@@ -145,9 +149,10 @@ class Replacement:
         if self.without_slots:
             has_several = several.has_several(self.old) or several.lists(self.old)
             has_several = has_several and not _is_of_same_object(self.old, self.fact)
-            return has_several and not (self.new and _moves_in_time(self.old, self.new))
-        same = self.old_slot == self.fact_slot
-        return same and slots.many_valued(self.fact_slot, self.cardinality)
+        else:
+            has_several = self.old_slot == self.fact_slot
+            has_several = has_several and slots.many_valued(self.fact_slot, self.cardinality)
+        return has_several and not (self.new and _moves_in_time(self.old, self.new))
 
     @property
     def without_slots(self) -> bool:
@@ -231,9 +236,13 @@ def _is_of_same_object(old: str, fact: str) -> bool:
 
 
 def _moves_in_time(old: str, new: str) -> bool:
-    """Tell if a new text differs from a statement in its dates alone."""
-    others = [value for value in stated(old).values if value.kind is not ValueKind.DATE]
-    return _without_values(old) == _without_values(new) and all(map(stated(new).keeps, others))
+    """Tell if a new text differs from a statement in its dates and times alone."""
+    after, old, new = stated(new), _CLOCK.sub("", old), _CLOCK.sub("", new)
+    values = stated(old).values
+    names = [value for value in values if value.kind is ValueKind.NAME]
+    dates = [value for value in values if value.kind is ValueKind.DATE]
+    moved = any(not after.keeps(value) for value in dates)
+    return moved and _without_values(old) == _without_values(new) and all(map(after.keeps, names))
 
 
 def _missing(change: Replacement, new: str) -> tuple[str, ...]:
@@ -245,12 +254,14 @@ def _missing(change: Replacement, new: str) -> tuple[str, ...]:
         value.text
         for value in stated(change.fact).values
         if not after.keeps(value)
+        and not (one_value and opens(change.fact, value))
         and not _negated(value, change.fact)
         and not polarity.puts_aside(change.fact, value.text)
     ]
     adds = change.is_one_of_many or polarity.adds(change.fact)
     of_list = lost_words(change.old, new) if adds else ()
-    of_memory = lost(change.old, new, cause, one_value=one_value)
+    old = without_relative(change.old, new) if one_value else change.old
+    of_memory = lost(old, new, cause, one_value=one_value)
     return tuple(dict.fromkeys([*of_memory, *of_list, *of_fact]))
 
 
@@ -423,7 +434,7 @@ def lost(old: str, new: str, fact: str, *, one_value: bool = False) -> tuple[str
 def _completes(value: Value, before: Stated, after: Stated) -> bool:
     """Tell if a name has a kept name in it: "Katarzyna Nowak" replaces nothing but "Katarzyna"."""
     words = set(value.key.split())
-    names = [own for own in before.of(value.kind) if after.keeps(own)]
+    names = [own for own in before.of(value.kind) if after.keeps(own) and own.key not in TITLES]
     return any(words > set(own.key.split()) for own in names)
 
 
@@ -442,26 +453,6 @@ def _is_misspelt(value: Value, cause: Stated) -> bool:
     if not _is_name(value):
         return False
     return any(one_letter_apart(value.key, other.key) for other in cause.of(ValueKind.NAME))
-
-
-def one_letter_apart(first: str, other: str) -> bool:
-    """Tell if one letter is replaced, added or left out between two different words.
-
-    A digit is no letter: `Pier 3` and `Pier 4` are two places and not one misspelt.
-    """
-    if abs(len(first) - len(other)) > 1 or first == other or min(len(first), len(other)) < MIN_NAME:
-        return False
-    start = _shared_letters(first, other)
-    end = _shared_letters(first[start:][::-1], other[start:][::-1])
-    differing = first[start : len(first) - end] + other[start : len(other) - end]
-    return max(len(first), len(other)) - start - end == 1 and differing.isalpha()
-
-
-def _shared_letters(first: str, other: str) -> int:
-    """Number of letters at the start that are equal."""
-    return sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False))
-    )
 
 
 def _negated(value: Value, fact: str) -> bool:

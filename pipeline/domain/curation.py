@@ -25,6 +25,7 @@ from pipeline.domain.facts import FactKind
 from pipeline.domain.memories import Memory
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.text import polarity, slots
+from pipeline.text.edit_distance import one_letter_apart
 from pipeline.text.equality import same_text
 from pipeline.text.values import stated
 
@@ -199,7 +200,7 @@ def _subjects_differ(first: Memory, other: Memory) -> bool:
         return False
     return not (
         stated(other.text).keeps(leading[0]) or stated(first.text).keeps(others[0])
-    ) or conservation.one_letter_apart(leading[0].key, others[0].key)
+    ) or one_letter_apart(leading[0].key, others[0].key)
 
 
 def _speakers_differ(first: Memory, other: Memory) -> bool:

@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from pipeline.domain.conservation import one_letter_apart
 from pipeline.domain.graph import Entity, Merge, Node, name_key, node_id
 from pipeline.domain.scope import Scope
+from pipeline.text.edit_distance import one_letter_apart
 from pipeline.text.entity_types import entity_type, same_family
 from pipeline.text.names import is_self, plain_name
 from pipeline.text.relation_names import one_person

@@ -30,7 +30,7 @@ _CLAUSE = (
 )
 # Possible start of another part: punctuation, a conjunction, "with".
 _BORDER = re.compile(
-    rf"[;,，；、(（]|(?<=\w\w)(?<!\bdr)(?<!\bmr)(?<!\bms)(?<!\bst)(?<!\bmrs)(?<!\bprof)[.!?]\s|。|\s[–—-]\s|\b(?:{_CLAUSE})\b|因为|并且|而且|还有|还",
+    rf"[;,，；、(（]|(?<=\w\w)(?<!\bdr)(?<!\bmr)(?<!\bms)(?<!\bst)(?<!\bmrs)(?<!\bprof)(?<!\bmed)(?<!\bjr)(?<!\bdra)[.!?]\s|。|\s[–—-]\s|\b(?:{_CLAUSE})\b|因为|并且|而且|还有|还",
     re.IGNORECASE,
 )
 # Lower-case words inside a list of names: "the University of Amsterdam".
@@ -48,6 +48,11 @@ _CALLED = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(r"\s*(?:(?:the|der|die|das|el|la|los|las)\s+)?", re.IGNORECASE)
+# Words between a thing and its year: "Seat Ibiza del 2012".
+_YEAR_OF = re.compile(r"\s*(?:(?:del?|von|of|from|aus)\s+)?")
+# A clause about the name in front of it.
+_RELATIVE = re.compile(r",? (?:who|whose|whom)\b[^,.;]*", re.IGNORECASE)
+_IS = re.compile(r"\b(?:is|are|was)\s+$", re.IGNORECASE)
 # A verb behind a name makes the name a subject: "Tim is ill".
 _VERB = re.compile(
     r"\s+(?:is|was|has|had|will|lives?|works?|goes|plays?|stud(?:y|ies)|likes?|loves|wants"
@@ -133,9 +138,39 @@ def replaced(old: str, missing: Sequence[Value], matched: Sequence[Value]) -> se
     names = any(value.kind is ValueKind.NAME for value in gone)
     for value, at in places.items():
         holds = value.kind is ValueKind.DATE and bool(_HOLDS.search(main[:at]))
-        if gone and (holds or (names and value.kind is not ValueKind.DATE)):
+        part_of_name = any(_is_joined(main, value, at, other, places[other]) for other in gone)
+        if gone and (holds or part_of_name or (names and value.kind is not ValueKind.DATE)):
             gone.add(value)
     return gone
+
+
+def _is_joined(main: str, value: Value, at: int, other: Value, other_at: int) -> bool:
+    """Tell if two values name one thing: the year of a name ("2019 MacBook"), or "Mate 40"."""
+    year = value.kind is ValueKind.DATE and value.text.isdigit() and other.kind is ValueKind.NAME
+    model = value.kind is ValueKind.NAME and other.kind is ValueKind.NUMBER
+    (first, begin), (_, end) = sorted([(value, at), (other, other_at)], key=lambda pair: pair[1])
+    between = main[begin + len(first.text) : end]
+    return (year and bool(_YEAR_OF.fullmatch(between))) or (model and between in ("", " "))
+
+
+def opens(text: str, value: Value) -> bool:
+    """Tell if a statement opens with a name behind at most an article: "Der Kursbeginn wurde"."""
+    at = text.find(value.text)
+    return at >= 0 and bool(_OPENING.fullmatch(text[:at]))
+
+
+def without_relative(old: str, new: str) -> str:
+    """A statement without the relative clause of a name that the new text does not have.
+
+    "User's manager is Priya, who sits in Toronto" says of a manager that goes where that one sits.
+    """
+    match = _RELATIVE.search(old)
+    before = old[: match.start()] if match else ""
+    named = [value for value in stated(before).values if before.endswith(value.text)]
+    is_value = any(_IS.search(before[: -len(value.text)]) for value in named)
+    if match is None or not is_value or any(map(stated(new).keeps, named)):
+        return old
+    return before + old[match.end() :]
 
 
 def is_companion(value: Value, text: str) -> bool:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
+# Fewest letters of names that are compared letter by letter.
+MIN_NAME = 3
+
 
 def distance(word: str, other: str, *, swaps_only: bool = False) -> int:
     """Return the optimal string alignment distance: letters missing, added, wrong or swapped.
@@ -21,3 +26,23 @@ def distance(word: str, other: str, *, swaps_only: bool = False) -> int:
             row.append(least)
         before, last = last, row
     return last[-1]
+
+
+def one_letter_apart(first: str, other: str) -> bool:
+    """Tell if one letter is replaced, added or left out between two different words.
+
+    A digit is no letter: `Pier 3` and `Pier 4` are two places and not one misspelt.
+    """
+    if abs(len(first) - len(other)) > 1 or first == other or min(len(first), len(other)) < MIN_NAME:
+        return False
+    start = _shared_letters(first, other)
+    end = _shared_letters(first[start:][::-1], other[start:][::-1])
+    differing = first[start : len(first) - end] + other[start : len(other) - end]
+    return max(len(first), len(other)) - start - end == 1 and differing.isalpha()
+
+
+def _shared_letters(first: str, other: str) -> int:
+    """Number of letters at the start that are equal."""
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False))
+    )

@@ -84,7 +84,7 @@ STEM = 3
 
 @dataclass(frozen=True, slots=True)
 class EndedState:
-    """The state that a statement says the end of. `of_thing`: a possession, in words without a verb."""
+    """State that a statement says the end of. `of_thing`: a possession, in words without a verb."""
 
     words: frozenset[str]
     head: str

@@ -28,7 +28,8 @@ MOST_CHARS = 200
 _SUBJECT, _NOUN = r"[^,;.，；。]{1,60}", r"[^\W\d_][^\W\d_-]*"
 _ADVERBS = re.compile(
     r"\b(?:now|currently|nowadays|these days|jetzt|nun|derzeit|aktuell|inzwischen|mittlerweile"
-    r"|ahora|actualmente|ya)\b ?|现在|目前|如今|已经",
+    r"|ahora|actualmente|ya)\b ?|现在|目前|如今|已经"
+    r"|^(?:这学期|这个月|上个月|本月|上周|本周|最近|今年|去年|今天|昨天)，?",
     re.IGNORECASE,
 )
 
@@ -181,8 +182,13 @@ def of_other_subjects(first: str, other: str) -> bool:
 
 
 def same_subject(first: str, other: str) -> bool:
-    """Tell if two subjects are equal, or one is the other with a role: "user sister mary jane"."""
+    """Tell if two subjects are equal, or one is the other with a role: "user sister mary jane".
+
+    A thing is the same with its owner: "yoga", "yoga de lucía".
+    """
     shorter, longer = sorted((first, other), key=len)
+    if re.match(r" (?:del?|von|des) ", longer.removeprefix(shorter)):
+        return True
     role, _, _ = longer.rpartition(f" {shorter}")
     if longer == shorter or not longer.endswith(f" {shorter}"):
         return longer == shorter

@@ -30,6 +30,7 @@ from pipeline.text.slots import SEPARATOR
 from tests.support.memories import active_memory
 
 FOLDER = Path(__file__).parent
+LONG = FOLDER / "long"
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="user")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
 THEN, NOW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
@@ -108,9 +109,9 @@ def without_slots(case: Case) -> Case:
     return replace(case, slot=None, fact_slot=None)
 
 
-def cases() -> Iterator[Case]:
-    """All cases of all languages."""
-    for path in sorted(FOLDER.glob("*.yaml")):
+def cases(folder: Path = FOLDER) -> Iterator[Case]:
+    """All cases of all languages. LONG: long sentences of several clauses, in five languages."""
+    for path in sorted(folder.glob("*.yaml")):
         for kind, rows in yaml.safe_load(path.read_text()).items():
             for row in rows:
                 yield Case(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.eval.corrections import Case, Kind, Verdict, cases, without_slots
+from tests.eval.corrections import LONG, Case, Kind, Verdict, cases, without_slots
 
 CASES = list(cases())
 # Of 150 each, without slots and without the help of a near meaning.
 LEAST_APPLIED, LEAST_REFUSED = 130, 150
+# Long sentences: of 40 updates with slots, and without.
+LONG_CASES, LEAST_LONG = list(cases(LONG)), {True: 37, False: 33}
 
 
 def test_there_are_as_many_cases_written_after_the_rule_as_before() -> None:
@@ -49,3 +51,19 @@ def test_without_slots_most_updates_are_applied_and_all_careless_changes_refused
     }
     assert verdicts[True].count(Verdict.APPLIED) >= LEAST_APPLIED
     assert verdicts[False].count(Verdict.FLAGGED) >= LEAST_REFUSED
+
+
+@pytest.mark.parametrize("slots", [True, False])
+def test_corrections_in_long_sentences_take(slots: bool) -> None:
+    updates = [case for case in LONG_CASES if case.kind.is_update]
+    verdicts = [(case if slots else without_slots(case)).verdict() for case in updates]
+    assert verdicts.count(Verdict.APPLIED) >= LEAST_LONG[slots]
+    assert Verdict.DOUBLED not in verdicts
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in LONG_CASES if not case.kind.is_update], ids=lambda case: case.fact
+)
+def test_careless_changes_in_long_sentences_are_flagged(case: Case) -> None:
+    assert case.verdict() is Verdict.FLAGGED
+    assert without_slots(case).verdict() is Verdict.FLAGGED
