@@ -46,7 +46,9 @@ SELECT md5('m' || n)::uuid, '{project}', md5('l' || lane)::uuid, 'u' || lane,
     decode(md5('t' || n), 'hex'), ARRAY['user', 'like', 'dish', 'number', n::text],
     CASE WHEN n % 1000 = 0 THEN '{{"trip": "lisbon"}}'::jsonb ELSE '{{}}' END,
     CASE WHEN n % 50 = 0 THEN ARRAY['food'] ELSE '{{}}' END, 'user',
-    decode(repeat(md5('x' || n), {vector_bytes} / 16), 'hex'), '{embedder}', 1,
+    -- Two floats near 0.1 and -0.1, again and again.
+    decode(repeat(left(md5('x' || n), 6) || '3d' || right(md5('x' || n), 6) || 'bd',
+        {vector_bytes} / 8), 'hex'), '{embedder}', 1,
     md5('e' || n)::uuid, 0, at, at, CASE WHEN n % 5 = 0 THEN 'user' END,
     CASE WHEN n % 5 = 0 THEN 'residence' END, CASE WHEN n % 5 = 0 THEN 'user · residence' END,
     at, at, at, CASE WHEN n % 25 = 0 THEN 'RETIRED' ELSE 'ACTIVE' END
