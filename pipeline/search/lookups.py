@@ -32,9 +32,8 @@ from pipeline.search.sql import statement
 from pipeline.search.where import Shape
 from pipeline.search.words import QueryLookups, WordStatistics
 
-# Texts of a scope, the newest ones, in which words are counted; most different words; and the
-# number up to which the texts themselves are counted.
-MOST_COUNTED, MOST_WORDS, MOST_TEXTS = 20_000, 50_000, 300_000
+# Texts of a scope, the newest ones, in which words are counted; and most different words.
+MOST_COUNTED, MOST_WORDS = 20_000, 50_000
 # Parameters of the function word_keys.
 WORD_KEYS_OF = ("project_id", "lane_id", *ENTITY_IDS, "terms")
 
@@ -122,7 +121,7 @@ def word_counts(shape: Shape) -> ClauseElement:
     )
 
 
-def text_count(shape: Shape) -> ClauseElement:
-    """Count the memories, up to MOST_TEXTS."""
-    some = select(memories.c.id).where(shape.on_facts).limit(literal_column(str(MOST_TEXTS)))
-    return select(func.count()).select_from(some.subquery("some"))
+def owner_names(pins: Mapping[str, str]) -> dict[str, list[str]]:
+    """Parameters of memory_number.sql: the books of these owners; without any, of the project."""
+    owners = {name.removesuffix("_id"): value for name, value in pins.items()} or {"MEMORY": ""}
+    return {"kinds": list(owners), "owners": list(owners.values())}

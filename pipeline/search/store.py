@@ -21,7 +21,9 @@ from uuid import UUID
 from sqlalchemy import (
     CTE,
     ClauseElement,
+    ColumnElement,
     CompoundSelect,
+    FromClause,
     Integer,
     Select,
     Text,
@@ -61,7 +63,8 @@ from pipeline.search.candidate_columns import (
     turn_columns,
 )
 from pipeline.search.candidates import Candidate
-from pipeline.search.lookups import MOST_COUNTED, by_lookups, looking, text_count, word_counts
+from pipeline.search.lookups import MOST_COUNTED, by_lookups, looking, owner_names, word_counts
+from pipeline.search.sql import statement
 from pipeline.search.statistics import Count, StatisticsCache
 from pipeline.search.where import Shape, Where
 from pipeline.search.words import WordStatistics
@@ -156,11 +159,13 @@ class Passages:
         return scope, partial(self._count_words, where.of_pins)
 
     async def _count_words(self, where: Where) -> WordStatistics:
-        """Count the words of the newest texts, and all texts."""
+        """Count the words of the newest texts, and the texts; the books have the number of many."""
         [row] = await self._rows(word_counts, where.shape, where.values)
         texts = row["counted"]
         if texts == MOST_COUNTED:
-            [(texts,)] = await self._rows(text_count, where.shape, where.values)
+            values = {"in_project": where.project_id, **owner_names(where.pins)}
+            [(memories,)] = await self._direct.rows(statement("memory_number"), values)
+            texts = max(texts, memories or 0)
         scale = texts / max(row["counted"], 1)
         holding = {
             term: min(count * scale, texts)
@@ -394,20 +399,31 @@ def _matching(shape: Shape) -> ClauseElement:
     parts: list[Select[Any]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
-        facts = shape.memories
-        mine = facts.c.id == any_(uuids("facts"))
-        parts.append(select(facts.c.id, fact).where(mine, shape.on_facts))
+        facts, condition = _by_ids(shape)
+        parts.append(select(facts.c.id, fact).where(condition))
     if shape.turns:
         turn = select(turn_passages.c.event_id.label("id"), turn_passages.c.ordinal)
         parts.append(turn.where(among(turn_passages, "turns"), shape.on_turns))
     return union_all(*parts)
 
 
+def _by_ids(shape: Shape) -> tuple[FromClause, ColumnElement[bool]]:
+    """Memories with the ids `facts`, and the condition that those of the search meet.
+
+    OFFSET 0 keeps the planner from reading an owner's whole index beside that of the ids.
+    """
+    if not shape.is_current:
+        return shape.memories, and_(shape.memories.c.id == any_(uuids("facts")), shape.on_facts)
+    by_id = select(memories).where(memories.c.id == any_(uuids("facts")))
+    read = by_id.offset(literal_column("0")).subquery("read")
+    return read, shape.on_current(read)
+
+
 def _candidates(shape: Shape) -> ClauseElement:
     """Select the passages with the given keys as candidates."""
     parts = []
     if shape.facts:
-        facts = shape.memories
+        facts, condition = _by_ids(shape)
         wanted = and_(facts.c.id == any_(uuids("lacking")), facts.c.embedder == _EMBEDDER)
         chosen = (
             select(
@@ -415,7 +431,7 @@ def _candidates(shape: Shape) -> ClauseElement:
                 case((wanted, facts.c.embedding)).label("embedding"),
                 case((WITH_TERMS, facts.c.terms)).label("terms"),
             )
-            .where(facts.c.id == any_(uuids("facts")), shape.on_facts)
+            .where(condition)
             .subquery("facts")
         )
         parts.append(placed_facts(chosen, chosen.c.embedding, chosen.c.terms))

@@ -92,10 +92,11 @@ SELECT md5('e' || n)::uuid, 0, 'ADD', md5('q' || n)::uuid, md5('m' || n)::uuid, 
 FROM generate_series(1, {lanes}) n
 ;
 INSERT INTO books (project_id, kind, owner, amount, since, last_at)
-SELECT '{project}'::uuid, kind, owner, 5, now(), now()
+SELECT '{project}'::uuid, kind, owner, 5 * number, now(), now()
 FROM generate_series(1, {lanes}) n, LATERAL (
-    VALUES ('user', 'u' || n, 1), ('run', 'r' || n, 4), ('agent', 'helper', {lanes}),
-           ('app', 'web', {lanes})) o (kind, owner, every)
+    VALUES ('user', 'u' || n, 1, 1), ('run', 'r' || n, 4, 1),
+           ('agent', 'helper', {lanes}, {lanes} / 3), ('app', 'web', {lanes}, {lanes} / 10)
+    ) o (kind, owner, every, number)
 WHERE n % every = 0
 UNION ALL
 SELECT '{project}', kind, '', amount, NULL, NULL

@@ -49,6 +49,12 @@ DECLARED: Mapping[str, tuple[int, str]] = {
         "an OR of two ids, each with an index, reads what matches before it sorts",
     ),
     r"SELECT DISTINCT unnest\(newest.categories\)": (11_000, "the newest CATEGORIZED memories"),
+    r"WITH newest AS \(SELECT memories.terms": (
+        100_000,
+        "words of the newest MOST_COUNTED memories",
+    ),
+    r"WITH scope AS \(SELECT facts.id": (10_100, "a scope of at most MOST_WHOLE is read whole"),
+    r"WITH scope AS \(SELECT DISTINCT ON": (8_000, "lookups of words have a limit"),
 }
 # Routes whose work is that of a whole project or installation, by design.
 WHOLE = {
