@@ -20,6 +20,9 @@ class HashEmbedder:
     `dimensions`: floats of a vector.
     """
 
+    # Of subclasses with a constructor of their own, too.
+    _dimensions = DIMENSIONS
+
     def __init__(self, dimensions: int = DIMENSIONS) -> None:
         self._dimensions = dimensions
 

@@ -146,13 +146,14 @@ class Replacement:
         """True if the fact gives one more value of an attribute that can have several."""
         if polarity.takes_back(self.fact):
             return False
+        moves = bool(self.new) and _moves_in_time(self.old, self.new or "")
         if self.without_slots:
             has_several = several.has_several(self.old) or several.lists(self.old)
-            has_several = has_several and not _is_of_same_object(self.old, self.fact)
-        else:
-            has_several = self.old_slot == self.fact_slot
-            has_several = has_several and slots.many_valued(self.fact_slot, self.cardinality)
-        return has_several and not (self.new and _moves_in_time(self.old, self.new))
+            return has_several and not moves and not _is_of_same_object(self.old, self.fact)
+        same = self.old_slot == self.fact_slot
+        has_several = same and slots.many_valued(self.fact_slot, self.cardinality)
+        # Another date of an attribute with several values is another value: trips, medications.
+        return has_several and not (moves and polarity.moves(self.fact))
 
     @property
     def without_slots(self) -> bool:

@@ -50,7 +50,7 @@ from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.domain.vectors import Vector
 from pipeline.text.endings import ending
 from pipeline.text.equality import text_hash
-from pipeline.text.forget_requests import only_asks_to_forget
+from pipeline.text.forget_requests import asks_to_forget
 
 # The reason to change no memory of an open conflict.
 UNDECIDED = "Nothing decides between it and the memory."
@@ -289,7 +289,7 @@ def _settled(write: Write, changes: Sequence[Change], memories: ScopeMemories) -
 def _is_request(write: Write) -> bool:
     """Tell if a write would store a request to forget that was extracted from a message."""
     options = write.event.options
-    return options.infer and not options.procedural and only_asks_to_forget(write.text)
+    return options.infer and not options.procedural and asks_to_forget(write.text)
 
 
 def _carried_out(write: Write) -> Write:

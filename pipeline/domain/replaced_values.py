@@ -53,6 +53,7 @@ _YEAR_OF = re.compile(r"\s*(?:(?:del?|von|of|from|aus)\s+)?")
 # A clause about the name in front of it.
 _RELATIVE = re.compile(r",? (?:who|whose|whom)\b[^,.;]*", re.IGNORECASE)
 _IS = re.compile(r"\b(?:is|are|was)\s+$", re.IGNORECASE)
+_OF_USER = re.compile(r"\b(?:user|them|their)\b", re.IGNORECASE)
 # A verb behind a name makes the name a subject: "Tim is ill".
 _VERB = re.compile(
     r"\s+(?:is|was|has|had|will|lives?|works?|goes|plays?|stud(?:y|ies)|likes?|loves|wants"
@@ -154,21 +155,27 @@ def _is_joined(main: str, value: Value, at: int, other: Value, other_at: int) ->
 
 
 def opens(text: str, value: Value) -> bool:
-    """Tell if a statement opens with a name behind at most an article: "Der Kursbeginn wurde"."""
+    """Tell if a statement opens with a name behind an article: "Der Kursbeginn wurde"."""
     at = text.find(value.text)
-    return at >= 0 and bool(_OPENING.fullmatch(text[:at]))
+    return at > 0 and bool(_OPENING.fullmatch(text[:at]))
 
 
 def without_relative(old: str, new: str) -> str:
     """A statement without the relative clause of a name that the new text does not have.
 
     "User's manager is Priya, who sits in Toronto" says of a manager that goes where that one sits.
+    A clause with a date, a number, several names, or the user says more than that, and stays.
     """
     match = _RELATIVE.search(old)
     before = old[: match.start()] if match else ""
     named = [value for value in stated(before).values if before.endswith(value.text)]
     is_value = any(_IS.search(before[: -len(value.text)]) for value in named)
     if match is None or not is_value or any(map(stated(new).keeps, named)):
+        return old
+    clause = stated(match.group()).values
+    if len(clause) > 1 or any(value.kind is not ValueKind.NAME for value in clause):
+        return old
+    if _OF_USER.search(match.group()):
         return old
     return before + old[match.end() :]
 

@@ -3,8 +3,9 @@
     STOPPED   User used to live in Oslo. Jonas isst kein Fleisch mehr. 用户不再吃肉。
     GONE      User sold the bike. Lucía vendió la bicicleta.
 
-`ending` reads what has ended, in words that can be compared with those of a memory. English,
-German, Spanish, French and Chinese. Words of other languages match nothing.
+`ending` reads what has ended, in words that can be compared with those of a memory. In doubt a
+statement ends nothing: "has not sold the bike", "stopped smoking in 2005", "verdient nicht mehr als
+3000 Euro". English, German, Spanish, French and Chinese. Words of other languages match nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +35,32 @@ _STOPPED = re.compile(
 )
 # The French parts above end nothing by themselves.
 _FRENCH = re.compile(
-    r"(?:\bn['’]|\bne\b).{1,40}?\bplus\b|\ba (?:arrêté|cessé) d|\b(?:autrefois|auparavant)\b",
+    r"(?:\bn['’]|\bne\b).{1,40}?\bplus\b(?! (?:de|que|d['’])\b)|\bne\b.{1,40}?\bplus de\b(?! \d)"
+    r"|\ba (?:arrêté|cessé) d",
+    re.IGNORECASE,
+)
+# "Früher" and "antes" mean "before" beside a past tense, else "earlier".
+_BEFORE = re.compile(
+    r"\b(?:war|hatte|ging|aß|trank|fuhr|las|schwamm|sang|trug|besaß|nahm|lief|(?!möch|könn|soll|müss)"
+    r"[a-zäöüß]{2,}te|(?:hat|ist)\b.*\b(?:ge\w+(?:t|en)))\b.*\b(?:früher|ehemals)\b"
+    r"|\b(?:früher|ehemals)\b.*\b(?:war|hatte|[a-zäöüß]{2,}te|ge\w+(?:t|en))\b"
+    r"|\b(?:hat|ist) (?:früher|ehemals)\b.*\bge\w+(?:t|en)\b"
+    r"|\b\w+(?:aba|[^r\W]ía)\b.*\bantes\b(?! de\b)|\bantes\b(?! de\b).*\b\w+(?:aba|[^r\W]ía)\b"
+    r"|\b\w+[^r\W]ait\b.*\b(?:autrefois|auparavant)\b|\b(?:autrefois|auparavant)\b.*\b\w+[^r\W]ait\b",
+    re.IGNORECASE,
+)
+# A bound: "nicht mehr als 3000 Euro", "no more than two cups".
+_BOUND = re.compile(
+    r"\b(?:mehr als|more than|más (?:de|que)|plus (?:que|d['’]une?))\b", re.IGNORECASE
+)
+# Another thing than the one that is gone: "has a new bike".
+_NEW = re.compile(r"\b(?:new|neue?[nrms]?|nuev[oa]|nouveau|nouvelle|another)\b|新", re.IGNORECASE)
+# A possessive behind a word: "Anna's cooking".
+_OWNED = re.compile(r"(\w+)['’]s\b")
+# A request that names an attribute, and not its value: "their address".
+_ATTRIBUTE = re.compile(
+    r"^(?:their|my|his|her|the user['’]s|meine?[nrms]?|seine?[nrms]?|ihre?[nrms]?|mis?|sus?|mon|ma"
+    r"|mes|son|sa|ses|我的|用户的)",
     re.IGNORECASE,
 )
 _MEHR = re.compile(r"\b(?:nicht|kein(?:e[nrms]?)?)\b.{0,80}?\bmehr\b", re.IGNORECASE)
@@ -57,8 +83,8 @@ _ANY_GONE = re.compile(
 _ANY_STOPPED = re.compile(
     r"\b(?<!\bis )(?<!\bare )(?<!\bgot )(?<!\bbe )used to\b|\bno longer\b"
     r"|(?:\b(?:not?)\b|n['’]t\b).*\b(?:any ?more|any longer)\b"
-    r"|\b(?:stopped|quit|quitted|ceased|given up|gave up)\b|\b(?:früher|ehemals|aufgehört)\b"
-    r"|\bya no\b|\b(?:dejó|dejado) de\b|\b(?:solía|acostumbraba)\b|\bantes\b(?! de\b)"
+    r"|\b(?:stopped|quit|quitted|ceased|given up|gave up)\b|\baufgehört\b"
+    r"|\bya no\b|\b(?:dejó|dejado) de\b|\b(?:solía|acostumbraba)\b"
     r"|不再|(?<![点号日月周天])以前(?!的)|从前|曾|已经?不|戒",
     re.IGNORECASE,
 )
@@ -68,6 +94,7 @@ _EMPTY = frozenset(
         user have own be now new currently still recently finally drive ride
         nutzer nutzerin benutzer hat haben besitzt fährt jetzt inzwischen
         usuario usuaria tiene posee conduce ahora utilisateur utilisatrice possède maintenant
+        elle il je on l
     """)
 )
 _CHINESE_EMPTY = re.compile(r"用户|现在|[有了的他她把]|一[辆只台个条]|目前|已经")
@@ -96,10 +123,12 @@ def ending(text: str) -> EndedState | None:
     """The end of a state, a habit or a possession that a statement says, and nothing else."""
     text = text[:MOST_CHARS]
     of_thing = bool(_ANY_GONE.search(text))
-    stopped = any(form.search(text) for form in (_ANY_STOPPED, _FRENCH, _MEHR))
-    if not (of_thing or stopped) or len(polarity.clauses(text)) > 1:
+    stopped = any(form.search(text) for form in (_ANY_STOPPED, _FRENCH, _MEHR, _BEFORE))
+    if not (of_thing or stopped) or _BOUND.search(text) or len(polarity.clauses(text)) > 1:
         return None
     rest = (_GONE if of_thing else _STOPPED).sub(" ", text)
+    if polarity.negates(rest):  # "has not sold the bike"
+        return None
     words = _words(rest, fact=True)
     return EndedState(words, _head(rest), of_thing) if words else None
 
@@ -112,24 +141,74 @@ def ends(fact: str, memory: str) -> bool:
     end, memory = ending(fact), memory[:MOST_CHARS]
     if end is None or polarity.takes_back(memory) or is_past(memory) or ending(memory):
         return False
+    if not _have_one_subject(fact, memory) or _is_dated(fact, memory):
+        return False
+    return _is_gone(end, fact, memory) if end.of_thing else _is_over(end, memory)
+
+
+def _is_gone(end: EndedState, fact: str, memory: str) -> bool:
+    """Tell if a memory says that its subject has the thing that is gone."""
+    if _NEW.search(memory) and not _NEW.search(fact):
+        return False
     about = _words(memory)
-    if end.of_thing:
-        return end.words == about or (end.words <= about and _has_thing(memory, end))
+    return end.words == about or (end.words <= about and _has_thing(memory, end))
+
+
+def _is_over(end: EndedState, memory: str) -> bool:
+    """Tell if a memory states what has ended, and maybe more behind it."""
+    about = _words(memory)
     if not _within(end.words, about):
         return False
     if len(end.words) == len(about):
         return True
-    return not _IDEOGRAPH.search(memory) and _continues(memory, end.words)
+    owners = {term for owner in _OWNED.findall(memory) for term in terms(owner)}
+    return (
+        owners.isdisjoint(end.words)
+        and not _IDEOGRAPH.search(memory)
+        and _continues(memory, end.words)
+    )
 
 
-def names_all(fact: str, memory: str) -> bool:
-    """Tell if a fact has all words of a memory, apart from values of which it names none."""
-    about, cause = stated(memory[:MOST_CHARS]), stated(fact[:MOST_CHARS])
-    values = [value for value in about.values if not value.leads]
-    words = _words(memory[:MOST_CHARS])
-    if not any(map(cause.keeps, values)):
-        words -= {term for value in values for term in terms(value.text)}
-    return bool(words) and _within(words, _words(fact[:MOST_CHARS]))
+def is_named(matter: str, memory: str) -> bool:
+    """Tell if the matter of a request to forget is what a memory states, and nothing else.
+
+    Either all of its words, or those of an attribute without its value: "their address".
+    """
+    matter, memory = matter[:MOST_CHARS], memory[:MOST_CHARS]
+    if polarity.negates(matter) != polarity.negates(memory):
+        return False
+    requested, about = _words(matter, fact=True), _words(memory)
+    values = [value for value in stated(memory).values if not value.leads]
+    if _within(requested, about) and _within(about, requested):
+        return bool(requested) and _names(matter) == _names(memory)
+    rest = about - {term for value in values for term in terms(value.text)}
+    return bool(rest) and bool(_ATTRIBUTE.match(matter)) and requested == rest
+
+
+def _names(text: str) -> list[str]:
+    """The names in a statement, in their order."""
+    values = [value for value in stated(text).of(ValueKind.NAME) if _words(value.text)]
+    return [value.key for value in sorted(values, key=lambda value: text.find(value.text))]
+
+
+def _have_one_subject(fact: str, memory: str) -> bool:
+    """Tell if two statements open with the same name, or both with none."""
+    own, other = _subjects(fact), _subjects(memory)
+    if own:
+        return own == other
+    return all(fold(fact).startswith(name) for name in other)
+
+
+def _subjects(text: str) -> set[str]:
+    """The names that a statement opens with."""
+    return {value.key for value in stated(text[:MOST_CHARS]).values if value.leads}
+
+
+def _is_dated(fact: str, memory: str) -> bool:
+    """Tell if a fact names a time that a memory does not have: it may be about an earlier one."""
+    about = stated(memory)
+    dates = stated(fact[:MOST_CHARS]).of(ValueKind.DATE)
+    return any(any(map(str.isdigit, date.text)) and not about.keeps(date) for date in dates)
 
 
 def _words(text: str, *, fact: bool = False) -> frozenset[str]:

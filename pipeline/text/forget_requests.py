@@ -1,14 +1,15 @@
-"""Requests to forget: statements that ask the assistant to delete what it remembers.
+"""Requests to forget: statements that only ask the assistant to delete what it remembers.
 
-    User asks to forget that they love hiking.        yes
-    User wants the assistant to forget their address. yes
-    Bitte vergiss, dass ich in Bern wohne.            yes
-    User asks not to forget the milk.                 no: the opposite
-    User wants to forget their ex.                    no: the user forgets, not the assistant
-    User asks to delete the draft.                    no: no memory is named
+    User asks to forget that they love hiking.        they love hiking
+    User wants the assistant to forget their address. their address
+    Bitte vergiss, dass ich in Bern wohne.            ich in Bern wohne
+    User asks not to forget the milk.                 no request: the opposite
+    User's doctor advised them to forget about running.  no request: another listener
+    User asks to forget Bern, they live in Basel.     no request: it has news, too
 
-A request is about a memory and is none itself. English, German, Spanish, French and Chinese. Words
-of other languages match nothing.
+A request is about a memory and is none itself, so a statement that is taken for one is lost. The
+forms are therefore few: in doubt a statement is no request. English, German, Spanish, French and
+Chinese. Words of other languages match nothing.
 """
 
 from __future__ import annotations
@@ -16,108 +17,102 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# Characters that are read: a request stands at the start of a statement.
-MOST_CHARS = 400
+# Characters of the longest request.
+MOST_CHARS = 200
 
-# Words of the model before a quoted request: "Request: forget …".
-_LABEL = r"(?:[^:：]{1,40}[:：] ?[\"'“«„「]?)?"
-_ASSISTANT = (
-    r"(?:the (?:assistant|system|ai|bot|chatbot|model|agent|memory)|assistant|memlane|you|us|them)"
-)
-_ASKS = (
-    r"\b(?:asks?|asked|asking|requests?|requested|requesting|tells?|told|instructs?|instructed"
-    r"|begs?|begged|urges?|urged|orders?|ordered)(?: for)?"
-)
-_WANTS = r"\b(?:wants?|wanted|would like|wishes|wished|needs?|needed|expects?|prefers?)"
-_WANTS_NOT = r"\b(?:not|n['’]t|no longer) (?:want|wish|like)s?"
-_FORGET = (
-    r"(?:please )?(?:to )?(?:please )?"
-    r"(?:forget\b|stop remembering\b|not (?:to )?remember\b|no longer remember\b)"
-)
-_DELETE = r"(?:delet|eras|remov|clear|discard|purg|wip|drop)(?:e|es|ed|ing|ion|al)?\b"
-_REMEMBERED = (
-    r"(?:(?:from|in) (?:(?:its|your|their|the|the assistant's|the system's) )?(?:long-term )?"
-    r"memor(?:y|ies)\b|\bmemor(?:y|ies) (?:that|about|of (?:my|his|her|their))\b"
-    r"|\bremember(?:s|ed)?\b|\bthe (?:fact|information|detail) that\b|\b(?:you|it) knows? )"
-)
-_HAVE_FORGOTTEN = r"(?:to be |be )?(?:forgotten|deleted from memory|erased from memory)\b"
+_USER = r"(?:(?:the )?user|they|he|she|i|(?-i:[A-ZÀ-Þ])[\w-]*)"
+_ASSISTANT = r"(?:the (?:assistant|system|ai|bot|chatbot)|assistant|memlane|you)"
+_ASKS = r"(?:asks|ask|asked|requests|request|requested)"
+_WANTS = r"(?:wants|want|wanted|would like|instructs|instructed|tells|told)"
+_FORGET = r"(?:please )?(?:forget|stop remembering|no longer remember)(?: about)?:?"
+_MEMORY = r"(?:(?:its|your|the assistant['’]s|memlane['’]s) )?(?:long-term )?memory"
+_POLITE = r"(?:please |kindly )?(?:(?:can|could|would|will) you (?:please )?)?"
+
+_NUTZER = r"(?:(?:der |die )?(?:nutzer|nutzerin|user|benutzer|benutzerin)|(?-i:[A-ZÄÖÜ])[\w-]*)"
+_ASSISTENT = r"(?:der assistent|das system|memlane|du|sie)"
+_DARUM = r"(?: den assistenten| das system| memlane)?(?: darum)?"
+_BITTET = rf"(?:bittet|bat){_DARUM}"
+_MOECHTE = rf"(?:bittet|bat|möchte|will|wünscht){_DARUM}"
+
+_USUARIO = r"(?:(?:el |la )?(?:usuario|usuaria|user)|(?-i:[A-ZÁÉÍÓÚÑ])[\w-]*)"
+_ASISTENTE = r"(?:el asistente|el sistema|memlane)"
+_PIDE = r"(?:pide|pidió|solicita|solicitó)(?: al asistente| al sistema| a memlane)?"
+
+_UTILISATEUR = r"(?:l['’]utilisat(?:eur|rice)|user|(?-i:[A-ZÀ-Þ])[\w-]*)"
+_LASSISTANT = r"(?:l['’]assistant|le système|memlane)"
+_A_LASSISTANT = r"(?: à l['’]assistant| au système| à memlane)?"
+
+_END = r"[.!?。！]?$"
+# A group for each form: {n} is its number.
+_MATTER = rf"(?P<matter{{n}}>.+?){_END}"
 _FORMS = (
     # English
-    rf"^{_LABEL}(?:(?:and|so|then|ok|okay|now|also)[, ]+)?(?:please |kindly |just )?"
-    rf"(?:(?:can|could|would|will) you (?:please )?)?(?:forget\b(?!-)|stop remembering\b)",
-    rf"{_ASKS}(?: {_ASSISTANT})? {_FORGET}|{_ASKS} (?:that |for )?.{{1,80}} {_HAVE_FORGOTTEN}",
-    rf"{_ASKS} that {_ASSISTANT} (?:should )?forgets?\b",
-    rf"{_WANTS} {_ASSISTANT} {_FORGET}|{_WANTS} .{{1,80}} {_HAVE_FORGOTTEN}",
-    rf"{_WANTS_NOT} {_ASSISTANT} to (?:remember|know|store|keep)\b",
-    rf"{_WANTS_NOT}\b.{{1,80}}\b(?:remembered\b|kept in memory\b)",
-    rf"(?:{_ASKS}|{_WANTS}|^{_LABEL}(?:please )?)(?: ?{_ASSISTANT})? ?(?:to )?(?:please )?"
-    rf"(?:the )?{_DELETE}.{{0,120}}{_REMEMBERED}",
-    r"\brequest(?:s|ed)? (?:the )?forgetting\b|\brequest to (?:forget|stop remembering)\b",
+    rf"^{_USER} (?:{_ASKS}|{_WANTS}) {_ASSISTANT} to {_FORGET} {_MATTER}",
+    rf"^{_USER} {_ASKS} (?:to )?{_FORGET} {_MATTER}",
+    rf"^{_USER} (?:{_ASKS}|{_WANTS}) that {_ASSISTANT} (?:should )?forgets? {_MATTER}",
+    rf"^{_POLITE}(?:forget|stop remembering)(?: about)? "
+    rf"(?P<matter{{n}}>(?:that|my|our|what|everything)\b.+?){_END}",
+    rf"^{_USER} (?:{_ASKS}|{_WANTS}) (?:{_ASSISTANT} )?to (?:delete|erase|remove) "
+    rf"(?P<matter{{n}}>.+?) from {_MEMORY}{_END}",
+    rf"^{_USER} {_ASKS} (?:{_ASSISTANT} )?to delete the memory "
+    rf"(?P<matter{{n}}>(?:that|of|about)\b.+?){_END}",
+    rf"^{_POLITE}(?:delete|erase|remove) (?P<matter{{n}}>.+?) from your "
+    rf"(?:long-term )?memory{_END}",
     # German
-    rf"^{_LABEL}(?:bitte )?(?:vergiss|vergesst|vergessen sie)\b(?!.{{0,40}}\bnicht\b)",
-    r"\b(?:bittet|bat|verlangt)(?: (?:darum|den assistenten|das system|memlane|dich|sie|euch))?"
-    r"(?:,.{0,120}?)? (?<!nicht )zu vergessen\b",
-    r"\b(?:bittet|bat|verlangt|möchte|will|wünscht)(?: darum)?, dass (?:der assistent|das system"
-    r"|memlane|du|sie|man|wir)\b(?!.{0,80}\bnicht verg).{0,120}"
-    r"\b(?:vergisst|vergessen|nicht mehr (?:merk|weiß|erinner)\w*)\b",
-    rf"(?:\b(?:bittet|bat|verlangt|möchte|will|wünscht)\b|^{_LABEL}(?:bitte )?lösch).{{0,120}}"
-    r"\b(?:aus (?:dem|deinem|seinem|ihrem) gedächtnis|erinnerung(?:en)?)\b.{0,80}"
-    r"\b(?:lösch\w*|gelöscht|entfern\w*|streich\w*)\b",
+    r"^(?:bitte )?(?:vergiss|vergesst|vergessen sie)(?: bitte)?,? "
+    rf"(?P<matter{{n}}>(?:dass|meine?[nrms]?|unsere?[nrms]?|alles über)\b.+?){_END}",
+    rf"^{_NUTZER} {_BITTET}, (?P<matter{{n}}>.+?) zu vergessen{_END}",
+    rf"^{_NUTZER} {_BITTET}, zu vergessen, {_MATTER}",
+    rf"^{_NUTZER} {_MOECHTE}, dass {_ASSISTENT} (?P<matter{{n}}>.+?) vergisst{_END}",
+    rf"^{_NUTZER} {_MOECHTE}, dass {_ASSISTENT} vergisst, {_MATTER}",
     # Spanish
-    rf"^{_LABEL}(?:por favor,? )?(?:olvida|olvide|olvídate|olvídese|olvidad)\b",
-    r"\b(?:pide|pidió|solicita|solicitó|ruega)(?: (?:al|a la) (?:asistente|sistema)| a memlane)?"
-    r"(?: que (?:el asistente |el sistema |se |lo |la )?)? ?(?:olvidar|olvide[ns]?|deje[ns]? de"
-    r" recordar)\b",
-    r"\b(?:quiere|desea|quisiera) que (?:el asistente|el sistema|memlane|se|yo|tú) "
-    r"(?:se )?(?:olvide[ns]?|deje[ns]? de recordar)\b",
-    r"\b(?:pide|pidió|solicita|solicitó|quiere|desea)\b.{0,80}\b(?:borr|elimin)\w+.{0,80}"
-    r"\b(?:de (?:la|su|tu) memoria|el recuerdo|los recuerdos)\b",
+    r"^(?:por favor,? )?(?:olvida|olvide)(?: por favor)? "
+    rf"(?P<matter{{n}}>(?:que|mis?|nuestr[oa]s?|todo lo)\b.+?){_END}",
+    rf"^{_USUARIO} {_PIDE} (?:olvidar|que olvides?) {_MATTER}",
+    rf"^{_USUARIO} (?:pide|pidió|quiere|desea) que {_ASISTENTE} olvide {_MATTER}",
     # French
-    rf"^{_LABEL}(?:(?:s['’]il (?:te|vous) pla[iî]t|merci),? (?:d['’])?)?oubli(?:e|ez|er)\b",
-    r"\b(?:demande|a demandé|prie)(?: à l['’]assistant| au système| à memlane| l['’]assistant)?"
-    r" (?:d['’]oublier\b|de ne plus (?:se souvenir|retenir)\b|qu['’]on oublie\b"
-    r"|que (?:l['’]assistant|le système) oublie\b)",
-    r"\b(?:souhaite|veut|voudrait|aimerait) (?:qu['’]on|que (?:l['’]assistant|le système|memlane))"
-    r" oublie\b",
-    r"\b(?:demande|souhaite|veut)\b.{0,80}\b(?:supprim|effac)\w+.{0,80}\b(?:de (?:la|sa|ta) mémoire"
-    r"|le souvenir|les souvenirs)\b",
+    r"^(?:s['’]il (?:te|vous) pla[iî]t,? )?(?:oublie|oubliez) "
+    rf"(?P<matter{{n}}>(?:qu['’]|(?:que|mon|ma|mes|notre|tout ce)\b).+?){_END}",
+    rf"^{_UTILISATEUR} (?:demande|a demandé){_A_LASSISTANT} d['’]oublier {_MATTER}",
+    rf"^{_UTILISATEUR} (?:demande|souhaite|veut|voudrait) que {_LASSISTANT} oublie {_MATTER}",
     # Chinese
-    rf"^{_LABEL}(?:请|麻烦)?(?:你)?(?:把.{{1,40}})?(?:忘记|忘掉|忘了(?!带|拿|关|做|买))",
-    r"(?:要求|请求)(?:助手|助理|系统|你|AI|我们)?(?:把.{1,40}|将.{1,40})?"
-    r"(?:忘记|忘掉|忘了|不要再记|别再记|不再记)",
-    r"(?:希望|想让|想要|让|叫|请)(?:助手|助理|系统|你|AI|我们)(?:把.{1,40}|将.{1,40})?"
-    r"(?:忘记|忘掉|忘了|不要再记|别再记|不再记)",
-    r"(?:要求|请求|希望|^请|^把).{0,40}记忆(?:中|里)?.{0,20}(?:删除|删掉|移除|清除)"
-    r"|(?:要求|请求|希望|^请).{0,20}(?:删除|删掉|移除|清除).{0,40}的?记忆",
+    r"^(?:请|麻烦)?你?(?:忘记|忘掉|忘了)(?P<matter{n}>(?:我|用户).+?)[。！]?$",
+    r"^(?:用户)?(?:要求|请求|希望)(?:助手|助理|系统|你)?(?:忘记|忘掉|忘了)(?P<matter{n}>.+?)[。！]?$",
+    r"^(?:请)?把(?P<matter{n}>(?:我|用户).+?)(?:忘记|忘掉|忘了)吧?[。！]?$",
 )
-_REQUEST = re.compile("|".join(f"(?:{form})" for form in _FORMS), re.IGNORECASE)
-# A word that each request has, for most statements the only search.
-_SIGN = re.compile(
-    r"forg[eo]t|remember|memor|(?:fact|information|detail) that|knows? |vergiss|vergess"
-    r"|gedächtnis|erinner|olvid|recordar|recuerd|oubli|souvenir|retenir|mémoire|忘|记",
+_REQUEST = re.compile(
+    "|".join(f"(?:{form.replace('{n}', str(n))})" for n, form in enumerate(_FORMS)), re.IGNORECASE
+)
+# Words of the matter that say more than what is to be forgotten: a second statement, an exception,
+# a reason, or that nothing is to be forgotten.
+_MORE = re.compile(
+    r"[;；，:]|[.!?,] (?-i:[^A-ZÄÖÜÀ-Þ\d])|[.!?] "
+    r"|^(?:not|never|nothing|nie|niemals|nicht|nichts|nada|rien)\b"
+    r"|\b(?:and|but|except|apart from|instead|because|since|until|unless|if|when|remember|save"
+    r"|store|und|aber|sondern|außer|statt|stattdessen|weil|wenn|bis|falls"
+    r"|nie|niemals|keinesfalls|auf keinen fall|nichts"
+    r"|y|pero|sino|excepto|salvo|porque|si|hasta"
+    r"|et|mais|sauf|parce que|si|jusqu)\b|但|因为|而是|除了|并且|如果|的时候|\bnicht$",
     re.IGNORECASE,
 )
-# A second statement behind the request, which has news: "…, and now lives in Bergen".
-_NEWS = re.compile(
-    r"[;；]|[,，]? ?\b(?:but|instead|because|and (?:now|instead|says|mentions|states)|since (?:he"
-    r"|she|they|the user|user)|aber|sondern|stattdessen|weil|und (?:jetzt|nun|sagt)|pero|sino"
-    r"|porque|y (?:ahora|dice)|mais|parce que|et (?:maintenant|dit))\b|但|因为|而是|并且现在|现在",
+# Words between the request and its matter.
+_OPENING = re.compile(
+    r"^(?:the fact that|that|about|of|dass|daß|que|qu['’]|alles über|everything about)\s*,?\s*",
     re.IGNORECASE,
 )
 
 
 @lru_cache(maxsize=4096)
-def _request(text: str) -> re.Match[str] | None:
-    text = text[:MOST_CHARS]
-    return _REQUEST.search(text) if _SIGN.search(text) else None
+def forgotten_matter(text: str) -> str | None:
+    """The words of a request for what is to be forgotten; None for any other statement."""
+    text = text.strip()
+    match = _REQUEST.search(text) if len(text) <= MOST_CHARS else None
+    if match is None:
+        return None
+    matter = next(group for group in match.groups() if group)
+    return None if _MORE.search(matter) else _OPENING.sub("", matter)
 
 
 def asks_to_forget(text: str) -> bool:
-    """Tell if a statement is a request to forget something."""
-    return _request(text) is not None
-
-
-def only_asks_to_forget(text: str) -> bool:
-    """Tell if a statement is a request to forget, and says nothing else."""
-    match = _request(text)
-    return match is not None and not _NEWS.search(text[:MOST_CHARS], match.start())
+    """Tell if a statement is a request to forget something, and says nothing else."""
+    return forgotten_matter(text) is not None

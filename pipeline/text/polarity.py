@@ -52,12 +52,20 @@ _CHANGES = (
     r"现在|目前|如今|改|换|搬|已经|变成|回家",
 )
 
+_MOVES = (
+    r"\b(?:moved|postponed|rescheduled|shifted|pushed|brought forward|delayed)\b",
+    r"\b(?:verschoben|verlegt|vorgezogen)\b",
+    r"\b(?:aplaz\w+|pospuest\w+|adelantad\w+|cambiad\w+|reporté|décalé|avancé)\b",
+    r"推迟|提前|改到|改为|改成",
+)
+
 
 def _any(parts: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
-_NEGATED, _ENDED, _ADDED, _CHANGED = map(_any, (_NEGATIONS, _ENDINGS, _ADDITIONS, _CHANGES))
+_NEGATED, _ENDED, _ADDED = map(_any, (_NEGATIONS, _ENDINGS, _ADDITIONS))
+_CHANGED, _MOVED = _any(_CHANGES), _any(_CHANGES + _MOVES)
 
 
 def negates(text: str) -> bool:
@@ -78,6 +86,11 @@ def adds(text: str) -> bool:
 def changes(text: str) -> bool:
     """Tell if the statement says that something changed: now, switched, jetzt, ahora, 现在."""
     return bool(_CHANGED.search(text))
+
+
+def moves(text: str) -> bool:
+    """Tell if the statement says that something has another time: postponed, verschoben, now."""
+    return bool(_MOVED.search(text))
 
 
 _CLAUSES = re.compile(

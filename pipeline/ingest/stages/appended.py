@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.domain.conservation import Replacement, objection
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.text import polarity, slots
-from pipeline.text.endings import EndedState, ending, ends, names_all
-from pipeline.text.forget_requests import only_asks_to_forget
+from pipeline.text.endings import EndedState, ending, ends, is_named
+from pipeline.text.forget_requests import asks_to_forget, forgotten_matter
 from pipeline.text.values import stated
 
 APPENDED = "Added without a comparison (mode append)."
@@ -23,37 +22,24 @@ FORGET = "It asks to forget the memory (mode append)."
 
 def is_compared(fact: Fact) -> bool:
     """Tell if a fact can end a memory without a model."""
-    return ending(fact.text) is not None or only_asks_to_forget(fact.text)
+    return ending(fact.text) is not None or asks_to_forget(fact.text)
 
 
 def decide_appended(position: int, fact: Fact, neighbours: Sequence[Neighbour]) -> Decision:
-    """The decision about a fact: an ADD, or the end of the nearest memory that it names."""
-    if only_asks_to_forget(fact.text):
-        named = [n for n in neighbours if _is_forgotten(fact, n)]
-        if named:
-            return Decision(position, Outcome.DELETE, FORGET, memory_id=_nearest(named).memory_id)
+    """The decision about a fact: an ADD, or the end of the only memory that it names."""
+    if (matter := forgotten_matter(fact.text)) is not None:
+        named = [n for n in neighbours if is_named(matter, n.text)]
+        if len(named) == 1:
+            return Decision(position, Outcome.DELETE, FORGET, memory_id=named[0].memory_id)
     elif (end := ending(fact.text)) is not None:
         named = [n for n in neighbours if ends(fact.text, n.text) or _ends_slot(fact, end, n)]
-        if named:
-            nearest = _nearest(named)
-            return Decision(position, Outcome.UPDATE, ENDED, fact.text, nearest.memory_id)
+        if len(named) == 1:
+            return Decision(position, Outcome.UPDATE, ENDED, fact.text, named[0].memory_id)
     return Decision(position, Outcome.ADD, APPENDED, fact.text)
 
 
-def _nearest(neighbours: Sequence[Neighbour]) -> Neighbour:
-    return max(neighbours, key=lambda n: n.similarity)
-
-
-def _is_forgotten(fact: Fact, neighbour: Neighbour) -> bool:
-    """Tell if a request names a memory in all of its words, except a value it does not know."""
-    change = Replacement(
-        neighbour.text, None, fact.text, old_slot=neighbour.slot, similarity=neighbour.similarity
-    )
-    return objection(change) is None and names_all(fact.text, neighbour.text)
-
-
 def _ends_slot(fact: Fact, end: EndedState, neighbour: Neighbour) -> bool:
-    """Tell if a fact ends the value of an attribute with one value: the same, or any value."""
+    """Tell if a fact ends the value that a memory gives an attribute with one value."""
     slot = slots.slot(fact.subject, fact.attribute)
     same = slot is not None and slot == neighbour.slot
     if end.of_thing or not same or not slots.single_valued(slot, fact.cardinality):
@@ -62,4 +48,4 @@ def _ends_slot(fact: Fact, end: EndedState, neighbour: Neighbour) -> bool:
         return False
     named = {value.key for value in stated(fact.text).values if not value.leads}
     stored = {value.key for value in stated(neighbour.text).values if not value.leads}
-    return named == stored if named else len(end.words) <= 1
+    return bool(named) and named == stored

@@ -152,10 +152,15 @@ BAD_MODELS: dict[str, MemoryModel] = {
 
 
 async def plant(engine: Engine, store: Sequence[PlantedMemory]) -> None:
-    """Add the memories as messages with their times, 20 in an event."""
+    """Add the memories as messages with their times, 20 in an event.
+
+    The last one first: then "no longer likes coffee" is there before what it ends, and stays beside
+    it as a task for the curator.
+    """
     engine.with_model(Planting(store))
+    last_first = store[::-1]
     for start in range(0, len(store), 20):
-        part = store[start : start + 20]
+        part = last_first[start : start + 20]
         for memory in part:
             await accept(
                 engine.scope(),

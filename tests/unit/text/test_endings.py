@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.text.endings import ends
+from pipeline.text.endings import ends, is_named
 
 ENDED = [
     ("User lives in Oslo.", "User used to live in Oslo."),
@@ -96,6 +96,62 @@ CARELESS = [
     ("User eats meat.", "User did not eat meat yesterday."),
     ("User works at Bosch.", "User stopped at Bosch to pick up a parcel."),
     ("User lives in Oslo.", "User lives in Oslo no matter what."),
+    ("User has a bike.", "User has not sold the bike."),
+    ("User smokes.", "User has not stopped smoking."),
+    ("User smokes.", "User has not given up smoking."),
+    ("Nutzer raucht.", "Nutzer hat nicht aufgehört zu rauchen."),
+    ("Nutzer verdient 3000 Euro.", "Nutzer verdient nicht mehr als 3000 Euro."),
+    (
+        "Nutzer trinkt zwei Tassen Kaffee am Tag.",
+        "Nutzer trinkt nicht mehr als zwei Tassen Kaffee.",
+    ),
+    ("Nutzer geht ins Bett.", "Nutzer geht früher ins Bett."),
+    ("Usuario se levanta.", "Usuario se levanta antes."),
+    ("User eats meat.", "User used to not eat meat."),
+    ("User has a car.", "User sold a car in 2010."),
+    ("User owns a house.", "User sold the house in 2005."),
+    ("User smokes.", "User stopped smoking in 2005."),
+    ("User works at Bosch.", "User used to work at Bosch in 2005."),
+    ("User has a new car.", "User sold the car."),
+    ("User has a painting of the house.", "User sold the house."),
+    ("User lives in Oslo with Anna.", "Anna no longer lives in Oslo."),
+    ("User likes Anna's cooking.", "User no longer likes Anna."),
+    ("User lives in Bern.", "User no longer rents."),
+    ("User has a bike.", "User hasn't sold the bike."),
+    ("Nutzer möchte ins Bett.", "Nutzer möchte früher ins Bett."),
+    ("Léa mange de la viande.", "Léa mange plus de viande."),
+    ("User eats meat.", "User no longer wants to stop eating meat."),
+    ("Nutzer isst gern.", "Nutzer isst mehr."),
+    ("User plays chess.", "User no longer does not play chess."),
+]
+NAMED = [
+    ("they love hiking", "User loves hiking."),
+    ("they live in Oslo", "User lives in Oslo."),
+    ("their phone number", "User's phone number is 555-0134."),
+    ("their address", "User's address is Main Street 5."),
+    ("ich gern in den Alpen wandere", "Nutzer wandert gern in den Alpen."),
+    ("my phone number", "User's phone number is 555 0134"),
+    ("他喜欢徒步", "用户喜欢徒步。"),
+    ("le gusta el senderismo", "Al usuario le gusta el senderismo."),
+    ("elle habite à Lyon", "L'utilisateur habite à Lyon."),
+]
+NOT_NAMED = [
+    ("their brother likes hiking", "User likes hiking."),
+    ("their mother lives in Bern", "User lives in Bern."),
+    ("they no longer work at Bosch", "User works at Bosch."),
+    ("they work too much", "User works at Bosch."),
+    ("they can not swim", "User can swim."),
+    ("they love hiking", "User does not love hiking."),
+    ("they live alone", "User lives in Bern."),
+    ("their wife is angry", "User's wife is Anna."),
+    ("their dog is ill", "User has a dog."),
+    ("their dog is ill", "User's dog is Rex."),
+    ("they sold the car to Tom", "User has a car."),
+    ("Max reports to Eva", "Eva reports to Max."),
+    ("the birthday gift for Mia", "User's birthday is May 3."),
+    ("their old address", "User's address is Main Street 5."),
+    ("they like hiking", "Anna likes hiking."),
+    ("Anna likes hiking", "User likes hiking."),
 ]
 
 
@@ -107,3 +163,13 @@ def test_an_end_is_that_of_its_memory(memory: str, fact: str) -> None:
 @pytest.mark.parametrize(("memory", "fact"), CARELESS)
 def test_an_end_leaves_other_memories(memory: str, fact: str) -> None:
     assert not ends(fact, memory)
+
+
+@pytest.mark.parametrize(("matter", "memory"), NAMED)
+def test_a_request_names_what_a_memory_states(matter: str, memory: str) -> None:
+    assert is_named(matter, memory)
+
+
+@pytest.mark.parametrize(("matter", "memory"), NOT_NAMED)
+def test_a_request_names_no_other_memory(matter: str, memory: str) -> None:
+    assert not is_named(matter, memory)
