@@ -42,7 +42,7 @@ from pipeline.events.event_view import (
 from pipeline.events.owners import countable, matching_events
 from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
-from pipeline.ledger.counting import count_near
+from pipeline.ledger.counting import at_least, count_near
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.statements import Direct
@@ -156,7 +156,8 @@ class Events:
         where, few = await matching_events(self._engine, project_id, wanted)
         matching = countable(project_id, wanted, where, few=few)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
-        return await self._views(where, limit=limit, offset=offset, whole=False), count
+        views = await self._views(where, limit=limit, offset=offset, whole=False)
+        return views, at_least(count, len(views), limit=limit, offset=offset)
 
     async def newest(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int = 0

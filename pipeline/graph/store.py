@@ -38,7 +38,7 @@ from pipeline.graph.ports import GraphIndex, WalkRequest
 from pipeline.graph.ranking import ranked
 from pipeline.graph.sql import statement
 from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView, Walk
-from pipeline.ledger.counting import COUNTED
+from pipeline.ledger.counting import COUNTED, at_least
 from pipeline.ledger.filter_conditions import IN_PROJECT, lanes_with
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
@@ -239,6 +239,7 @@ class Graph:
         rows = await self._direct.rows(_page(*pinned, many=many), values)
         counted = {**values, "limit": offset + limit + COUNTED}
         [(count,)] = await self._direct.rows(_count(*pinned), counted)
+        count = at_least(count, len(rows), limit=limit, offset=offset)
         return await self._paths(project_id, [[row.id] for row in rows]), count
 
     async def _lanes(

@@ -18,3 +18,14 @@ async def count_near(
     some = rows.order_by(None).limit(offset + limit + beyond).subquery("some")
     async with engine.connect() as connection:
         return await connection.scalar(select(func.count()).select_from(some)) or 0
+
+
+def at_least(count: int, rows: int, *, limit: int, offset: int) -> int:
+    """The count of a list, of which a page of `limit` has this many rows.
+
+    A count that looks at a part of the scopes can be lower than the rows of the page show. Then
+    there is at least one more row behind a full page.
+    """
+    if count >= offset + rows:
+        return count
+    return offset + rows + (rows == limit)
