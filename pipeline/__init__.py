@@ -1,6 +1,6 @@
 """Memlane's product: how a conversation turn becomes memory. Start reading here.
 
-    accept ──► one commit: event + messages              ingest/accept, lanes/group_commit
+    add ──► one commit: event + messages                 lanes/accept, lanes/group_commit
                   │ hint: (lane, fence, stage)
                   ▼
     extract ──► facts                    model            ingest/stages/extract

@@ -23,7 +23,7 @@ from pipeline.graph.editing import GraphEditing
 from pipeline.graph.export import GraphExport
 from pipeline.graph.outbox import GraphOutbox
 from pipeline.graph.store import Graph
-from pipeline.lanes.adds import Adds
+from pipeline.lanes.accept import Adds
 from pipeline.lanes.due import DueLanes
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.leases import LaneLeases

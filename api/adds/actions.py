@@ -12,7 +12,7 @@ from api.dependencies import Api
 from api.http import unknown_fields
 from pipeline.domain.events import Priority, Status
 from pipeline.domain.messages import Message, Omission
-from pipeline.ingest import accept
+from pipeline.ingest.add import add_messages
 from pipeline.tenants.projects import Project
 
 IGNORED = "not a key of an add: ignored"
@@ -77,7 +77,7 @@ async def accept_turn(
     """Accept the add, unless there is too much to do. Returns the id of its event."""
     scope = request.scope(project)
     api.backpressure.admit(scope, low=request.priority is Priority.LOW)
-    return await accept.accept(
+    return await add_messages(
         scope,
         remarks.on(request.turns()),
         request.options(),

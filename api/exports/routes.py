@@ -15,7 +15,7 @@ from api.http.strict_json import StrictJson
 from api.http.typed_route import Responses
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions, Status
-from pipeline.ingest import accept
+from pipeline.ingest.add import add_messages
 from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["exports"], route_class=StrictJson)
@@ -66,7 +66,7 @@ async def summary(
 async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project: Project) -> UUID:
     scope = request.scope(project)
     api.backpressure.admit(scope)
-    return await accept.accept(
+    return await add_messages(
         scope, (), options, said_at=None, ledger=api.stores.ledger, dispatcher=api.dispatcher
     )
 

@@ -19,7 +19,7 @@ from pipeline.domain.vectors import NO_VECTOR
 from pipeline.events.dead_letters import Edit, Replayed
 from pipeline.events.ports import EventStores, RehearsalStores
 from pipeline.events.undo import Undone
-from pipeline.ingest.accept import accept, estimated_tokens
+from pipeline.ingest.add import add_messages, estimated_tokens
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.vector_index.index import A_PIECE, VectorIndex
 
@@ -75,7 +75,7 @@ async def rehearse(
     """
     failed = await ledger.dead_letters.replayable(project_id, event_id)
     given = Instructions(**{**asdict(failed.options.instructions), **instructions})
-    return await accept(
+    return await add_messages(
         failed.scope,
         messages or failed.messages,
         replace(failed.options, instructions=given),

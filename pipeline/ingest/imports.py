@@ -14,7 +14,7 @@ from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.events import AddOptions, EventType, Priority
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ingest.ports import IngestStores
 from pipeline.lanes.batches import OPTIONS
 from pipeline.ports import Dispatcher
@@ -98,7 +98,7 @@ async def accept_import(
     for scope, lines in scopes.items():
         text = orjson.dumps([line.model_dump(mode="json") for line in lines]).decode()
         options = AddOptions(infer=False, records=text, priority=Priority.LOW)
-        event_id = await accept(
+        event_id = await add_messages(
             scope, (), options, said_at=None, ledger=ledger, dispatcher=dispatcher
         )
         accepted.append(AcceptedImport(event_id, scope, len(lines)))

@@ -17,7 +17,7 @@ from pipeline.domain.events import FINAL, AddOptions, EventType, Question
 from pipeline.domain.profiles import GenerationJob, ProfileSettings
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ingest.ports import IngestStores
 from pipeline.models.json_schema import outline
 from pipeline.ports import Dispatcher
@@ -188,7 +188,7 @@ async def _accept(
     assert settings.schema is not None  # see ProfileSettings.ready
     shape = outline(settings.schema)
     question = Question(EventType.PROFILE, {}, shape, settings.custom_instructions)
-    return await accept(
+    return await add_messages(
         Scope(project_id, user_id=user_id), (), AddOptions(question=question), said_at=None,
         ledger=ledger, dispatcher=dispatcher, key=key,
     )  # fmt: skip

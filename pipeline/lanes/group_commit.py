@@ -1,4 +1,4 @@
-"""Group commit: adds that arrive during a commit are written together in the next one.
+"""Group commit: adds that arrive during a commit are accepted together in the next one.
 
 An add that arrives alone is written at once. Under load one commit writes many adds, so its cost is
 shared, and the callers of one lane do not wait for its row lock one by one.
@@ -25,7 +25,7 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.domain.errors import Overloaded
-from pipeline.lanes.adds import Accepted, Add, Adds
+from pipeline.lanes.accept import Accepted, Add, Adds
 from pipeline.ledger.engine import is_locked
 from pipeline.ledger.failures import LedgerUnavailable
 

@@ -34,7 +34,7 @@ from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
-from pipeline.lanes.adds import Add
+from pipeline.lanes.accept import Add
 from pipeline.lanes.leases import session_name
 from pipeline.lanes.store import SHARED_ATTEMPTS, Ending, Lanes
 from pipeline.ledger.engine import connect

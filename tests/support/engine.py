@@ -25,7 +25,7 @@ from pipeline.domain.scope import Scope
 from pipeline.events.event_view import EventView
 from pipeline.events.retention import Retention
 from pipeline.graph.views import RelationView
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
 from pipeline.lanes.effects import MemoryEffects
@@ -162,7 +162,7 @@ class Engine:
         self, *texts: str, user_id: str = "maya", options: AddOptions | None = None
     ) -> UUID:
         """Accept one event with these user messages."""
-        return await accept(
+        return await add_messages(
             self.scope(user_id),
             [Message(Role.USER, text) for text in texts],
             options or AddOptions(),

@@ -19,7 +19,7 @@ messages = Table(
     # Parts of the message that were left out (images, tool calls): [{part, type, reason}].
     Column("omitted", JSONB(none_as_null=True)),
     time("said_at", nullable=False),
-    # NULL for a short time after the accept of a long text: see pipeline.lanes.adds.
+    # NULL for a short time after the accept of a long text: see pipeline.lanes.accept.
     terms(nullable=True),
     Index("ix_messages_uncut", "lane_id", "seq", postgresql_where=text("terms IS NULL")),
     # For the messages before and after a message, by time.

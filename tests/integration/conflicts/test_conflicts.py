@@ -19,7 +19,7 @@ from pipeline.domain.messages import Message
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.usage import Answer
 from pipeline.erasure.store import OwnerKey
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import conflict_members, conflicts
 from pipeline.ports import ExtractionRequest
 from pipeline.text.slots import slot
@@ -79,7 +79,7 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 async def say(engine: Engine, message: Said, *known: Said) -> UUID:
     """Add one message. `known`: further statements that the model knows."""
     engine.with_model(Overwriting([message, *known]))
-    event_id = await accept(
+    event_id = await add_messages(
         engine.scope(),
         [Message(message.role, message.text, message.speaker)],
         AddOptions(),
@@ -177,7 +177,7 @@ async def test_two_messages_of_one_event_are_no_conflict(service: Service) -> No
         Said("User lives in Graz", subject="user"),
     ]
     service.engine.with_model(Overwriting(messages))
-    await accept(
+    await add_messages(
         service.engine.scope(),
         [Message(message.role, message.text, message.speaker) for message in messages],
         AddOptions(),

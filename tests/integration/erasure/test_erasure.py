@@ -27,7 +27,7 @@ from pipeline.erasure import service as erasure
 from pipeline.erasure.locking import Locked
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events.dead_letters import Edit
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.tables import events, idempotency_keys, lanes, metadata, projects
 from pipeline.ports import VectorRecord
@@ -416,8 +416,8 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_while_it_waits(
     await furnish(engine)
     turns = [Message(Role.USER, "I like tea.")]
     add = partial(
-        accept, engine.scope(MAYA.id), turns, AddOptions(), said_at=None, ledger=engine.ledger,
-        dispatcher=engine.hints,
+        add_messages, engine.scope(MAYA.id), turns, AddOptions(), said_at=None,
+        ledger=engine.ledger, dispatcher=engine.hints,
     )  # fmt: skip
     await add(key="before")
     lock_owned, tries = locking.lock_owned, list[Locked | None]()
@@ -468,7 +468,7 @@ async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None
 
 async def test_an_agent_is_erased_with_all_it_stored_about_users(engine: Engine) -> None:
     scope = Scope(engine.project.id, user_id="jon", agent_id="butler")
-    await accept(
+    await add_messages(
         scope,
         [Message(Role.USER, "I live in Zanzibar.")],
         AddOptions(),

@@ -28,7 +28,7 @@ from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events import service as event_service
 from pipeline.ingest import profiles
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import suggestions
 from pipeline.memories import service as memory_service
 from pipeline.memories.editing import MemoryEdit
@@ -120,7 +120,7 @@ async def add(late: Late) -> None:
 async def dry_run(late: Late) -> None:
     messages = [Message(Role.USER, "I own a Zanzibar flag.")]
     engine = late.engine
-    await accept(
+    await add_messages(
         late.scope, messages, AddOptions(), said_at=None, ledger=engine.ledger,
         dispatcher=engine.hints, dry_run=True,
     )  # fmt: skip
@@ -132,7 +132,7 @@ async def export(late: Late) -> None:
     shape = {"properties": {"summary": {"type": "string", "description": "all"}}}
     question = Question(EventType.EXPORT, {"agent_id": "bot"}, shape)
     engine, bots = late.engine, Scope(late.scope.project_id, agent_id="bot")
-    await accept(
+    await add_messages(
         bots, [], AddOptions(question=question), said_at=None, ledger=engine.ledger,
         dispatcher=engine.hints,
     )  # fmt: skip
@@ -253,7 +253,7 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
     both = Scope(engine.project.id, user_id=OWNER.id, agent_id="bot")
     for scope, text in ((both, "I live in Zanzibar."), (engine.scope("jon"), "I live in Bern.")):
         messages = [Message(Role.USER, text)]
-        await accept(
+        await add_messages(
             scope,
             messages,
             AddOptions(),
@@ -273,7 +273,7 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
     if goes_on:
         # The same id again: the scope has another history now.
         messages = [Message(Role.USER, "Hello, I like rye.")]
-        hello = accept(
+        hello = add_messages(
             late.scope, messages, AddOptions(infer=False), said_at=None, ledger=engine.ledger,
             dispatcher=engine.hints,
         )  # fmt: skip

@@ -18,7 +18,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.summaries import SummaryAfter
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import (
     api_keys,
     conflicts,
@@ -74,7 +74,7 @@ async def furnish(engine: Engine) -> tuple[Scope, list[str]]:
     scope = Scope(engine.project.id, user_id=USER, run_id=RUN)
     engine.services = replace(engine.services, summary_after=SummaryAfter(messages=9, tokens=999))
     for sentence in ("I live in Zanzibar.", "I moved to Zanzibar City.", "I own a Zanzibar flag."):
-        await accept(
+        await add_messages(
             scope, [Message(Role.USER, sentence)], AddOptions(), said_at=None,
             ledger=engine.ledger, dispatcher=engine.hints, key=f"Zanzibar {sentence}",
         )  # fmt: skip

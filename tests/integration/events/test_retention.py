@@ -14,7 +14,7 @@ from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.events import retention
 from pipeline.events.retention import Retention
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from tests.support.engine import Engine
 
 DAY = timedelta(days=1)
@@ -25,7 +25,7 @@ def keeper(engine: Engine, *, keys: timedelta = DAY, outputs: timedelta | None =
 
 
 async def add(engine: Engine, key: str, user_id: str = "maya") -> UUID:
-    return await accept(
+    return await add_messages(
         engine.scope(user_id),
         [Message(Role.USER, "I like jazz.")],
         AddOptions(),

@@ -11,7 +11,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events import progress
 from pipeline.events.store import Standing
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from tests.support.engine import Engine
 
 MOST = 2
@@ -35,7 +35,7 @@ async def add_in_runs(engine: Engine, runs: int) -> None:
     """Add an event in this many runs of one agent."""
     for number in range(runs):
         scope = Scope(engine.project.id, agent_id="helper", run_id=f"run {number}")
-        await accept(
+        await add_messages(
             scope,
             [Message(Role.USER, "I live in Berlin.")],
             AddOptions(),

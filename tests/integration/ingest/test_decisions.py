@@ -20,7 +20,7 @@ from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.erasure.store import OwnerKey
 from pipeline.events.service import undo
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ports import ExtractionRequest
 from pipeline.vector_index.index import VectorIndex
 from tests.support.api_service import Service, serving
@@ -57,7 +57,7 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 
 
 async def add(engine: Engine, text: str, said_at: datetime) -> UUID:
-    event_id = await accept(
+    event_id = await add_messages(
         engine.scope("maya"),
         [Message(Role.USER, text)],
         AddOptions(),

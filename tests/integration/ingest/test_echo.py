@@ -14,7 +14,7 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.usage import Answer
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ports import ExtractionRequest
 from pipeline.text.recalled import fenced
 from tests.support.engine import Engine
@@ -58,7 +58,7 @@ async def model(engine: Engine) -> Parrot:
 
 
 async def say(engine: Engine, *turns: tuple[Role, str], mode: Mode | None = None) -> UUID:
-    event_id = await accept(
+    event_id = await add_messages(
         engine.scope(),
         [Message(role, text) for role, text in turns],
         AddOptions(mode=mode),

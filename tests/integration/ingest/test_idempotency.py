@@ -12,7 +12,7 @@ import pytest
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from tests.support.api_service import ADD, LIVES, Service, error_of, serving
 from tests.support.engine import Engine, build_ledger
 
@@ -26,7 +26,7 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 async def add(
     engine: Engine, text: str, key: str | None, *, user_id: str = "maya", turn: int = 0
 ) -> UUID:
-    return await accept(
+    return await add_messages(
         engine.scope(user_id),
         [Message(Role.USER, text)],
         AddOptions(metadata={"turn": turn}),

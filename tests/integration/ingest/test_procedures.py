@@ -13,7 +13,7 @@ from pipeline.domain.filters import parse
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.usage import Usage
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion
 from pipeline.text.recalled import fenced
@@ -53,7 +53,7 @@ class Scribe:
 
 
 async def add(engine: Engine, messages: list[Message], options: AddOptions) -> UUID:
-    event_id = await accept(
+    event_id = await add_messages(
         engine.scope(),
         messages,
         options,

@@ -15,7 +15,7 @@ from deploy.stack.servers import Redis
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, Role
-from pipeline.lanes.adds import Add
+from pipeline.lanes.accept import Add
 from pipeline.settings import Settings
 from tests.support.engine import GRACE_S, RUN_LIMITS, Engine
 from workers.app import make_app

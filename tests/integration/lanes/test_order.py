@@ -14,7 +14,7 @@ from sqlalchemy import func, select, update
 from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.lanes.adds import Add
+from pipeline.lanes.accept import Add
 from pipeline.ledger.tables import events, messages
 from pipeline.text.terms import terms
 from tests.support.engine import Engine, build_ledger

@@ -8,7 +8,7 @@ from pipeline.domain.events import AddOptions, Priority, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.erasure.store import OwnerKey
 from pipeline.events.dead_letters import Edit
-from pipeline.lanes.adds import Add
+from pipeline.lanes.accept import Add
 from pipeline.lanes.load import MEASURED_OVER_S, LoadView
 from tests.support.engine import GRACE_S, Engine
 

@@ -12,7 +12,7 @@ from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.search.calibration import scale
 from pipeline.search.query import Query
 from pipeline.search.service import SearchResult, search
@@ -32,7 +32,7 @@ async def remember(engine: Engine, *facts: str) -> None:
     index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, MODEL, buckets=4)
     engine.services = replace(engine.services, embedder=MODEL, index=index)
     for day, fact in enumerate(facts):
-        await accept(
+        await add_messages(
             engine.scope(),
             [Message(Role.USER, fact)],
             AddOptions(infer=False),

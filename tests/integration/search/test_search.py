@@ -20,7 +20,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import memories
 from pipeline.search import service
 from pipeline.search.query import Query
@@ -57,7 +57,7 @@ async def say(
     at: datetime | None = None,
     options: AddOptions = VERBATIM,
 ) -> None:
-    await accept(
+    await add_messages(
         Scope(engine.project.id, user_id="maya", run_id=run_id),
         [Message(Role.USER, text, name)],
         options,

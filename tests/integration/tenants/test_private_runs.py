@@ -17,7 +17,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.erasure import service as erasure
 from pipeline.events.retention import Retention
-from pipeline.lanes.adds import Add
+from pipeline.lanes.accept import Add
 from pipeline.ledger.tables import lanes, private_runs
 from pipeline.stores import Ledger
 from tests.integration.events.test_cancel import is_blocked

@@ -14,7 +14,7 @@ from pipeline.domain.events import AddOptions, EventType
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from pipeline.ingest.imports import accept_import, count
 from pipeline.ledger.tables import (
     conflict_members,
@@ -193,7 +193,7 @@ async def test_ids_of_another_project_are_refused_or_replaced(engine: Engine) ->
 async def test_temporary_runs_leave_in_no_export(engine: Engine) -> None:
     await engine.ledger.private_runs.declare(engine.project.id, "visit", Privacy.TEMPORARY)
     scope = Scope(engine.project.id, user_id="maya", run_id="visit")
-    await accept(
+    await add_messages(
         scope, [Message(Role.USER, "I live in Zanzibar.")], AddOptions(), said_at=None,
         ledger=engine.ledger, dispatcher=engine.hints,
     )  # fmt: skip

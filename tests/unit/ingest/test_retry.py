@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest.accept import estimated_tokens
+from pipeline.ingest.add import estimated_tokens
 from pipeline.ingest.retry import FIRST_WAIT_S, JITTER, LONGEST_WAIT_S, wait_s
 from pipeline.text.tokens import tokens
 

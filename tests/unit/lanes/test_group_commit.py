@@ -17,7 +17,7 @@ from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.lanes.adds import Accepted, Add, Adds
+from pipeline.lanes.accept import Accepted, Add, Adds
 from pipeline.lanes.group_commit import GroupCommit
 
 PROJECT = ProjectId(uuid4())

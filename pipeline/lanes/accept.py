@@ -1,4 +1,4 @@
-"""Adds: accepted events, stored with their messages at the end of their lanes.
+"""Accept adds: one commit stores each as an event with its messages, at the end of its lane.
 
 IDLE ──accept──► QUEUED      a lane that is not idle stays as it is
 """

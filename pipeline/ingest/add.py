@@ -1,4 +1,4 @@
-"""Accept: store an add durably and return its event id."""
+"""Add messages: build the event of an add, have it stored, and send the hint."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pipeline.domain.events import AddOptions, DryRun, Priority
 from pipeline.domain.messages import Message
 from pipeline.domain.scope import Scope
 from pipeline.ingest.ports import IngestStores
-from pipeline.lanes.adds import Add
+from pipeline.lanes.accept import Add
 from pipeline.ports import Dispatcher
 from pipeline.text.tokens import tokens
 
 
-async def accept(
+async def add_messages(
     scope: Scope,
     messages: Sequence[Message],
     options: AddOptions,
