@@ -17,7 +17,7 @@ from pipeline import bootstrap, settings, telemetry
 from pipeline.watchdog import Watchdog
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
-from workers.fairness import QUEUES
+from workers.fair_queues import QUEUES
 from workers.probes import probes_of
 from workers.runtime import Runtime
 from workers.shutdown import Shutdown

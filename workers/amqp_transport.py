@@ -17,7 +17,7 @@ from amqp.exceptions import NotFound  # type: ignore[import-untyped]
 from kombu.transport import pyamqp
 
 from pipeline.settings import Settings
-from workers.fairness import RECHECK_S, LowGate, is_low
+from workers.fair_queues import RECHECK_S, LowGate, is_low
 
 # Seconds to wait for an answer of the server.
 ANSWER_S = 5.0

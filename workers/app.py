@@ -16,7 +16,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import StageName
 from pipeline.settings import Settings
 from workers import kombu_transport
-from workers.fairness import QUEUES
+from workers.fair_queues import QUEUES
 
 
 def make_app(settings: Settings, low_fits: Callable[[], bool] = lambda: True) -> Celery:

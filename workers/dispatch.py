@@ -19,7 +19,7 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.tenants import ProjectId
 from pipeline.settings import Settings
 from workers.app import CURATE, SUMMARIZE, make_app, task_name
-from workers.fairness import QUEUES, queue_of
+from workers.fair_queues import QUEUES, queue_of
 
 log = structlog.get_logger()
 

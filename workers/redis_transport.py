@@ -13,7 +13,7 @@ from typing import Any
 from kombu.transport import redis as kombu_redis
 
 from pipeline.settings import Settings
-from workers.fairness import RECHECK_S, TakeOrder
+from workers.fair_queues import RECHECK_S, TakeOrder
 
 
 class _Changes:
@@ -76,7 +76,7 @@ def celery_settings(settings: Settings, low_fits: Callable[[], bool]) -> Mapping
         "socket_keepalive": True,
         "socket_timeout": 15,
         "socket_connect_timeout": 3,
-        # See workers.fairness.
+        # See workers.fair_queues.
         "queue_order_strategy": partial(TakeOrder, low_fits),
         # No priorities: by default, each queue is four keys in every BRPOP.
         "priority_steps": [0],

@@ -33,7 +33,7 @@ from pipeline.watchdog import Watchdog
 from workers import sweeper_jobs
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher, QuietHints
-from workers.fairness import is_low, queue_of
+from workers.fair_queues import is_low, queue_of
 from workers.probes import probes_of
 
 log = structlog.get_logger()

@@ -26,7 +26,7 @@ from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Wake
 from workers.app import CURATE, SUMMARIZE, task_name
 from workers.dispatch import BackgroundDispatcher
-from workers.fairness import is_low, of_priority
+from workers.fair_queues import is_low, of_priority
 from workers.runtime import Runtime
 
 log = structlog.get_logger()

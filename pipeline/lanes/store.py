@@ -10,7 +10,7 @@
 Every move out of RUNNING checks the fence inside its own statement, and raises LaneLost if a newer
 activation has the lane: a worker that lost its lane can neither write nor send it on.
 
-accept: see adds.py. sweep: due.py. The lease of a running lane: leases.py. Cancel and replay of
+accept: see accept.py. sweep: due.py. The lease of a running lane: leases.py. Cancel and replay of
 single events move lanes too: events/cancel.py and events/dead_letters.py.
 """
 
@@ -104,7 +104,7 @@ class Lanes:
         split.
         """
         row = await self._row(
-            statement("claim_lane"),
+            statement("claim_hinted_lane"),
             lane_id=wake.lane_id,
             fence=wake.fence,
             stage=wake.stage,

@@ -19,7 +19,7 @@ from tests.support.engine import build_ledger
 from tests.support.raw_look import raw_look
 from tests.support.stack import Client, Stack, wait_until
 from workers.app import make_app
-from workers.fairness import QUEUES
+from workers.fair_queues import QUEUES
 
 USER, WORDS = "zoe-erased", ("zoe-erased", "Valparaiso", "Narwhal")
 

@@ -17,7 +17,7 @@ from pipeline.settings import Settings
 from tests.support.rabbitmq import RabbitMQ
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
-from workers.fairness import LOW_QUEUES, NORMAL_QUEUES, QUEUES, RECHECK_S, TAKES
+from workers.fair_queues import LOW_QUEUES, NORMAL_QUEUES, QUEUES, RECHECK_S, TAKES
 
 LOW, NORMAL = LOW_QUEUES[0], NORMAL_QUEUES[0]
 ROUNDS = 200

@@ -20,7 +20,7 @@ from tests.support.stack import Stack
 from tests.support.until_normal import LATEST_S, Prober
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
-from workers.fairness import QUEUES
+from workers.fair_queues import QUEUES
 
 BEFORE_S, AFTER_S = 8.0, 30.0
 MEMORIES = "SELECT user_id, count(*) AS memories FROM memories GROUP BY 1"

@@ -26,7 +26,7 @@ from deploy.stack.layout import Layout
 from deploy.stack.server import Server
 from tests.support.chaos_ledger import LedgerAway, LedgerWindow, Rows, broker_url, holds
 from tests.support.stack import Stack
-from workers.fairness import QUEUES
+from workers.fair_queues import QUEUES
 
 BACK_WITHIN_S = 90.0
 # Maximum time for which a worker is frozen; it resumes once its lanes have been taken over.

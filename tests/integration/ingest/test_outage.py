@@ -26,7 +26,7 @@ from pipeline.ports import ExtractionRequest
 from tests.support.engine import RUN_LIMITS, Engine, Hints
 from tests.support.troubled import Troubled
 from workers.dispatch import CeleryDispatcher
-from workers.fairness import QUEUES
+from workers.fair_queues import QUEUES
 from workers.sweeper import Sweeper
 
 

@@ -20,7 +20,7 @@ from pipeline.settings import Settings
 from tests.support.engine import GRACE_S, RUN_LIMITS, Engine
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
-from workers.fairness import LOW_QUEUES, MOST_LANES, NORMAL_QUEUES, QUEUES, TAKES
+from workers.fair_queues import LOW_QUEUES, MOST_LANES, NORMAL_QUEUES, QUEUES, TAKES
 from workers.sweeper import DEEP, LANES_A_TICK, Sweeper
 
 

@@ -15,7 +15,7 @@ from pipeline.domain.lanes import Wake
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.dispatch import BackgroundDispatcher
-from workers.fairness import QUEUES, is_low
+from workers.fair_queues import QUEUES, is_low
 from workers.runtime import Runtime
 from workers.tasks import read_hint, register
 

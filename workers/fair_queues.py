@@ -1,4 +1,4 @@
-"""Fairness between lanes: the order in which workers take hints, each of which claims its lane.
+"""Fair queues: the order in which workers take hints, each of which claims its lane.
 
 A hint goes into a queue by the priority of its lane and the number of busy lanes of its class.
 

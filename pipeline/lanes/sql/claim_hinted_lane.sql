@@ -1,4 +1,5 @@
--- Claim a lane by compare-and-set: only a hint with the newest fence succeeds, and only once. The
+-- Claim the lane that a hint names, by compare-and-set: only a hint with the newest fence succeeds,
+-- and only once. Which lane is next is the order of the hints: workers/fair_queues.py. The
 -- same round trip returns the stage's input: the batch's events with their messages, the outputs of
 -- earlier stages, and the scope's earlier messages.
 -- The attempt is counted before the work, so a crash cannot hide it. Only the first few are counted

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fairness import (
+from workers.fair_queues import (
     LOW_QUEUES,
     NORMAL_QUEUES,
     QUEUES,
