@@ -13,7 +13,6 @@ import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import structlog
@@ -25,7 +24,6 @@ from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import FailureCode
 from pipeline.domain.lanes import LaneClass
 from pipeline.events.retention import Retention
-from pipeline.lanes.due import Swept
 from pipeline.lanes.load import LoadView
 from pipeline.stores import Ledger
 from pipeline.summaries.store import DueSummary
@@ -33,23 +31,19 @@ from pipeline.watchdog import Watchdog
 from workers import sweeper_jobs
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher, QuietHints
-from workers.fair_queues import is_low, queue_of
+from workers.fair_queues import queue_of
 from workers.probes import probes_of
+from workers.resend_hints import ResendHints
 
 log = structlog.get_logger()
 
-# Maximum number of lanes queued in one tick, about a second of publishing.
-LANES_A_TICK = 1_000
 # Maximum number of a project's runs of the curator that are open, by its schedule, and that have
 # a hint or a worker.
 RUNS_OF_A_PROJECT = 20
 # Maximum number of summaries published in one tick, and the seconds after which an unfinished
 # one is published again: longer than the calls of a model and its fallbacks take.
 SUMMARIES_A_TICK, SUMMARY_S = 100, 300.0
-# In a queue with at least DEEP hints, a hint counts as lost only after PATIENCE_S.
-DEEP, PATIENCE_S = 100, 60.0
-# Hints of low priority wait behind all others: these values hold for their queues.
-LOW_DEEP, LOW_PATIENCE_S = 10, 600.0
+# Numbers of lanes that the first and the largest step after an outage resume.
 FIRST_RAMP, LONGEST_RAMP = 10, 200
 # Time limit of each part of a tick: longer than those of a statement and of the broker.
 PART_S = 20.0
@@ -88,18 +82,14 @@ class Sweeper:
 
         `run_limits`: those of the curator's scheduled runs.
         """
-        self._now = ledger.now
         self._lanes = ledger.due_lanes
         self._summaries = ledger.summaries
         self._circuits = ledger.circuits
         self._curator, self._run_limits = ledger.curator, run_limits
         self._load = LoadView(ledger.engine)
         self._dispatcher = dispatcher
+        self._hints = ResendHints(ledger, self._load, dispatcher)
         self._retention = retention
-        # True while the broker may have lost hints.
-        self._doubt = False
-        # Time at which the broker answered again, until all hints before it are published again.
-        self._back_at: datetime | None = None
         self._ping_store = ping_store
         # Armed at the start: a restart with a corrected key may come after the provider's answer.
         self._models = {code: Ramp(FIRST_RAMP) for code in MODEL_WAITS}
@@ -109,7 +99,7 @@ class Sweeper:
     async def tick(self) -> None:
         """Run each part on its own, so that a failed one does not stop the others."""
         for part in (
-            *(self.resume, self.restore, self.requeue),
+            *(self.resume, self.restore, self.resend_hints),
             *(self.curate, self.summarize, self.let_go),
         ):
             await sweeper_jobs.attempt(part, limit_s=PART_S)
@@ -151,44 +141,9 @@ class Sweeper:
             log.info("lanes_resumed", count=released, code=code)
             ramp.rise(released)
 
-    async def requeue(self) -> None:
-        """Publish hints of the lanes that are due.
-
-        While the broker does not answer, nothing changes. After an outage or a wipe of the broker,
-        every queued lane gets a new hint, because the old one may be lost.
-        """
-        backlogs = await asyncio.to_thread(self._dispatcher.backlogs)
-        if backlogs is None:
-            if not self._doubt:
-                log.warning("broker_down")
-            self._doubt = True
-            return
-        if await asyncio.to_thread(self._dispatcher.forgot):
-            log.warning("broker_blank")
-            self._doubt = True
-        if self._doubt:
-            self._back_at, self._doubt = await self._now(), False
-        if self._back_at:
-            doubted = await self._lanes.doubt_hints(
-                sent_before=self._back_at, patience_s=LOW_PATIENCE_S, limit=LANES_A_TICK
-            )
-            if doubted < LANES_A_TICK:
-                self._back_at = None
-        deep = {
-            queue
-            for queue, hints in backlogs.items()
-            if hints >= (LOW_DEEP if is_low(queue) else DEEP)
-        }
-        busy = await self._load.lanes()
-        patient = [key for key, lanes in busy.items() if queue_of(lanes, low=key[1]) in deep]
-        swept = await self._lanes.sweep(
-            limit=LANES_A_TICK,
-            patient=patient,
-            patience_s=PATIENCE_S,
-            low_patience_s=LOW_PATIENCE_S,
-        )
-        if swept:
-            await asyncio.to_thread(self._publish, swept, busy)
+    async def resend_hints(self) -> None:
+        """Publish again the hints of lanes that are due."""
+        await self._hints.resend()
 
     async def summarize(self) -> None:
         """Publish the tasks of due summaries."""
@@ -201,17 +156,6 @@ class Sweeper:
         for summary in due:
             queue = queue_of(busy.get((summary.project_id, False), 0))
             if not self._dispatcher.publish_summary(summary.lane_id, queue):
-                return
-
-    def _publish(self, swept: Sequence[Swept], busy: Mapping[LaneClass, int]) -> None:
-        """Publish a hint for each lane; stop if the broker does not accept one."""
-        for lane in swept:
-            wake = lane.wake
-            queue = queue_of(busy.get((lane.project_id, wake.low), 0), low=wake.low)
-            telemetry.swept.labels(lane.was).inc()
-            log.info("lane_swept", lane_id=str(wake.lane_id), was=lane.was, stage=wake.stage)
-            if not self._dispatcher.publish(wake, queue):
-                self._doubt = True
                 return
 
     async def curate(self) -> None:

@@ -21,7 +21,8 @@ from tests.support.engine import GRACE_S, RUN_LIMITS, Engine
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
 from workers.fair_queues import LOW_QUEUES, MOST_LANES, NORMAL_QUEUES, QUEUES, TAKES
-from workers.sweeper import DEEP, LANES_A_TICK, Sweeper
+from workers.resend_hints import DEEP, LANES_A_TICK
+from workers.sweeper import Sweeper
 
 
 @pytest.fixture
@@ -148,9 +149,9 @@ async def test_a_broker_without_memory_is_away_and_stops_nothing_else(
             dispatcher.publish, Wake(uuid4(), 0, StageName.EXTRACT), QUEUES[0]
         )
         assert not await asyncio.to_thread(dispatcher.forgot)
-        await sweeper.requeue()
+        await sweeper.resend_hints()
         assert await depths(broker) == {}
     finally:
         await broker.config_set("maxmemory", before["maxmemory"] or 0)
-    await sweeper.requeue()
+    await sweeper.resend_hints()
     assert await depths(broker) == {QUEUES[0]: 1}

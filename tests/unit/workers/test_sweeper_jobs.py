@@ -46,7 +46,7 @@ async def test_a_chore_that_hangs_is_given_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "broken", ["resume", "restore", "requeue", "curate", "summarize", "let_go"]
+    "broken", ["resume", "restore", "resend_hints", "curate", "summarize", "let_go"]
 )
 async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     monkeypatch: pytest.MonkeyPatch, broken: str
@@ -61,7 +61,7 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
 
         return run
 
-    parts = ["resume", "restore", "requeue", "curate", "summarize", "let_go"]
+    parts = ["resume", "restore", "resend_hints", "curate", "summarize", "let_go"]
     for name in parts:
         monkeypatch.setattr(Sweeper, name, part(name))
     nothing: Any = SimpleNamespace(now=None, due_lanes=None, circuits=None)
