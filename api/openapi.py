@@ -1,4 +1,8 @@
-"""The OpenAPI description: FastAPI's, with the types that the routes return, and our errors."""
+"""The OpenAPI description: FastAPI's, with the types that the routes return, and our errors.
+
+Those types are declared in each feature's `responses.py`, and the shared ones in
+api/http/shared_responses.py.
+"""
 
 from __future__ import annotations
 

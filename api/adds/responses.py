@@ -9,7 +9,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from api.events.responses import OmittedJson, ReceiptLineJson, receipt_line, shown
-from api.http.json_types import EventStatus, Id
+from api.http.shared_responses import EventStatus, Id
 from pipeline.domain.events import Status
 from pipeline.events.store import EventEnd
 

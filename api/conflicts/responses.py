@@ -6,7 +6,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id
+from api.http.shared_responses import Id
 from pipeline.conflicts.store import MemberStatement, Resolution, StoredConflict
 from pipeline.domain.conflicts import ConflictState, question
 

@@ -12,8 +12,8 @@ from api.conflicts.requests import ConflictResolveRequest
 from api.conflicts.responses import ConflictJson
 from api.dependencies import Given
 from api.http.ids import uuid
-from api.http.json_types import PageJson
 from api.http.paging import Paged
+from api.http.shared_responses import PageJson
 from api.http.strict_json import StrictJson
 from pipeline.conflicts import service as use_cases
 from pipeline.domain.conflicts import ConflictState

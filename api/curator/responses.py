@@ -8,7 +8,7 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from api.events.usage import PaidJson
-from api.http.json_types import Id, words
+from api.http.shared_responses import Id, words
 from pipeline.curator.store import CuratorRunView
 
 

@@ -10,8 +10,8 @@ from api.curator.requests import CuratorRunRequest
 from api.curator.responses import CuratorRunJson
 from api.dependencies import Given
 from api.http.ids import uuid
-from api.http.json_types import PageJson
 from api.http.paging import Paged
+from api.http.shared_responses import PageJson
 from api.http.strict_json import StrictJson
 from pipeline.curator.store import RunLimits
 

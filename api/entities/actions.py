@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from api.dependencies import Api
-from api.http.json_types import StartedJson
+from api.http.shared_responses import StartedJson
 from api.memories.responses import IN_PROGRESS
 from pipeline.domain.errors import InvalidInput
 from pipeline.erasure import service as erasure

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id, PageKeysJson, words
+from api.http.shared_responses import Id, PageKeysJson, words
 from pipeline.domain.tenants import ProjectId
 from pipeline.tenants.owners import KINDS, Owner
 from pipeline.tenants.projects import Project

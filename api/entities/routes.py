@@ -14,9 +14,9 @@ from api.entities.actions import erase_entity, kind_of
 from api.entities.requests import RegisterRequest
 from api.entities.responses import EntityJson, EntityPageJson, FilterValuesJson, RegisteredJson
 from api.events.requests import UNRECORDED
-from api.http.json_types import StartedJson
 from api.http.large_answers import answer
 from api.http.paging import page_of
+from api.http.shared_responses import StartedJson
 from api.http.strict_json import StrictJson
 from api.search.responses import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput, NotFound

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import EventStatus, Id, StartedJson
+from api.http.shared_responses import EventStatus, Id, StartedJson
 from pipeline.erasure.store import ErasureReceipt
 
 

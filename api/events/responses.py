@@ -10,7 +10,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from api.events.usage import UsageJson, usage
-from api.http.json_types import EventStatus, Id, ScopeIdsJson, scope_ids, words
+from api.http.shared_responses import EventStatus, Id, ScopeIdsJson, scope_ids, words
 from pipeline.domain.events import Priority, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.graph import GraphOutcome, GraphStatus

@@ -14,9 +14,9 @@ from api.events.query import EventsQueried
 from api.events.requests import ReplayManyRequest, ReplayRequest, UndoRequest
 from api.events.responses import EventJson, ReplayedJson, UndoneJson
 from api.http.ids import EntityIds, uuid
-from api.http.json_types import PageJson
 from api.http.large_answers import answer
 from api.http.paging import Paged
+from api.http.shared_responses import PageJson
 from api.http.sse import UNBUFFERED, EventStream, live
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example

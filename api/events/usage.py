@@ -8,7 +8,7 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id
+from api.http.shared_responses import Id
 from pipeline.accounting.balance import Totals
 from pipeline.accounting.costs import Paid, Spending, total
 from pipeline.events.event_view import EventView

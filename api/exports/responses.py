@@ -6,7 +6,7 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import DoneJson, EventStatus, Id
+from api.http.shared_responses import DoneJson, EventStatus, Id
 from pipeline.domain.events import Status
 
 

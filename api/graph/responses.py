@@ -7,7 +7,7 @@ from typing import Literal
 
 from typing_extensions import TypeAliasType, TypedDict
 
-from api.http.json_types import DoneJson, Id
+from api.http.shared_responses import DoneJson, Id
 from pipeline.graph.editing import EntityView
 
 

@@ -14,8 +14,8 @@ from api.graph.query import NeighbourhoodQueried
 from api.graph.requests import MergeRequest, RenameRequest
 from api.graph.responses import DeletedEntityJson, GraphEntityJson, GraphRowJson
 from api.http.ids import SomeEntityIds
-from api.http.json_types import PageJson
 from api.http.paging import Paged
+from api.http.shared_responses import PageJson
 from api.http.strict_json import StrictJson
 from api.search import responses as search_responses
 from api.search.responses import RelationPageJson

@@ -15,7 +15,7 @@ from fastapi import Depends, Query, Request
 from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 
-from api.http.json_types import PageJson, Row
+from api.http.shared_responses import PageJson, Row
 from pipeline.domain.errors import InvalidInput
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from api.audit import recording as audit
 from api.auth.tenant import Admin, as_uuid
 from api.dependencies import Given
-from api.http.json_types import DoneJson, ResultsJson
+from api.http.shared_responses import DoneJson, ResultsJson
 from api.http.strict_json import StrictJson
 from api.tenants import responses as tenant_responses
 from api.tenants.requests import KeyRequest

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 from api.auth.users import require_key
 from api.dependencies import Api
 from api.events import responses as event_responses
-from api.http.json_types import EventStatus
+from api.http.shared_responses import EventStatus
 from api.lists.requests import ReadRequest
 from pipeline.domain.events import FINAL
 from pipeline.tenants.projects import Project

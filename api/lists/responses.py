@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.http.json_types import PageKeysJson
+from api.http.shared_responses import PageKeysJson
 from api.lists.after_event import AfterEventJson
 from api.memories.responses import MemoryRowJson
 

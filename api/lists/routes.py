@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from api.auth.tenant import Caller
 from api.auth.users import OfUser, UserReading
 from api.dependencies import Api, Given
-from api.http.json_types import PageJson
 from api.http.large_answers import answer
 from api.http.paging import (
     LARGEST_ANSWER_BYTES,
@@ -21,6 +20,7 @@ from api.http.paging import (
     fitting,
     page_of,
 )
+from api.http.shared_responses import PageJson
 from api.http.strict_json import StrictJson
 from api.lists.after_event import caught_up
 from api.lists.query import ListQueried

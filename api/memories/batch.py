@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
-from api.http.json_types import DoneJson
+from api.http.shared_responses import DoneJson
 from api.http.strict_json import StrictJson
 from api.memories.requests import BatchDeleteRequest, BatchUpdateRequest
 from pipeline.memories import service as memories

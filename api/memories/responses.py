@@ -10,7 +10,7 @@ from uuid import uuid5
 from typing_extensions import TypedDict
 
 from api.events.responses import ReceiptLineJson
-from api.http.json_types import (
+from api.http.shared_responses import (
     DoneJson,
     Id,
     PageKeysJson,

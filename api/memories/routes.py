@@ -17,10 +17,10 @@ from api.auth.users import (
 )
 from api.dependencies import Given
 from api.http.ids import uuid
-from api.http.json_types import PageJson, StartedJson
 from api.http.large_answers import answer
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
+from api.http.shared_responses import PageJson, StartedJson
 from api.http.strict_json import StrictJson, read
 from api.memories import responses as memory_responses
 from api.memories.actions import delete_memory, edit_memory

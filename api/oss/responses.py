@@ -10,7 +10,7 @@ from uuid import uuid5
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import EventStatus, Id, ResultsJson, StoredTime, words
+from api.http.shared_responses import EventStatus, Id, ResultsJson, StoredTime, words
 from api.search.responses import ScoreBreakdownJson, scored
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory

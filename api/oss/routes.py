@@ -21,7 +21,7 @@ from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
 from api.entities.actions import erase_entity
 from api.http.ids import uuid
-from api.http.json_types import DoneJson, ResultsJson, StartedJson
+from api.http.shared_responses import DoneJson, ResultsJson, StartedJson
 from api.http.strict_json import StrictJson
 from api.memories.actions import delete_memory, edit_memory
 from api.memories.requests import ALL_IDS, UpdateRequest

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from api.events.responses import FilledFieldJson
-from api.http.json_types import Id, StoredTime, words
+from api.http.shared_responses import Id, StoredTime, words
 from pipeline.domain.events import Status
 from pipeline.domain.profiles import (
     MOST_SAMPLED,

@@ -8,7 +8,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id, ScopeIdsJson, scope_ids
+from api.http.shared_responses import Id, ScopeIdsJson, scope_ids
 from pipeline.domain.events import Status
 from pipeline.replays.diff import Difference, Edge, Edited, Remembered
 from pipeline.replays.store import Shadow

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request
 from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.http.ids import uuid
-from api.http.json_types import DoneJson, PageJson
 from api.http.paging import Paged
+from api.http.shared_responses import DoneJson, PageJson
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
 from api.replays import requests as replay_requests

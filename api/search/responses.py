@@ -9,8 +9,8 @@ from typing import Annotated, Literal, NotRequired, cast
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id, PageKeysJson, SelectedFields, scope_ids, words
 from api.http.paging import size_bytes
+from api.http.shared_responses import Id, PageKeysJson, SelectedFields, scope_ids, words
 from api.lists.after_event import AfterEventJson
 from api.memories.responses import MemoryJson, attributes, memory, only
 from pipeline.domain.memories import Memory

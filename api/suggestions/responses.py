@@ -9,7 +9,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from api.events.responses import ReceiptLineJson, receipt_line
-from api.http.json_types import Id
+from api.http.shared_responses import Id
 from pipeline.domain.suggestions import (
     ShownChange,
     SuggestionKind,

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Request
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
 from api.http.ids import uuid
-from api.http.json_types import PageJson
 from api.http.paging import Paged
+from api.http.shared_responses import PageJson
 from api.http.strict_json import StrictJson
 from api.suggestions import responses as suggestion_responses
 from api.suggestions.requests import AcceptRequest, DecideRequest

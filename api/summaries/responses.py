@@ -6,7 +6,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import PageKeysJson
+from api.http.shared_responses import PageKeysJson
 from pipeline.domain.summaries import SummaryState, SummaryVersion
 
 

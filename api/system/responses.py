@@ -6,7 +6,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id
+from api.http.shared_responses import Id
 
 
 class PingJson(TypedDict):

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import DoneJson, Id
+from api.http.shared_responses import DoneJson, Id
 from api.tenants.requests import NOT_HERE
 from pipeline.domain.modes import Mode
 from pipeline.domain.tenants import Access

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query
 
 from api.auth.tenant import Admin, Administration, OrganizationAdmin
 from api.dependencies import Api, Given
-from api.http.json_types import DoneJson
+from api.http.shared_responses import DoneJson
 from api.http.strict_json import StrictJson
 from api.tenants import requests as tenant_requests
 from api.tenants import responses as tenant_responses

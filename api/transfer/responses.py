@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id, ScopeIdsJson, scope_ids
+from api.http.shared_responses import Id, ScopeIdsJson, scope_ids
 from pipeline.ingest.imports import AcceptedImport, Counts
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import DoneJson, Id
+from api.http.shared_responses import DoneJson, Id
 from api.memories.responses import MemoryJson, MessageJson
 from pipeline.tenants.user_tokens import UserToken
 

@@ -12,7 +12,7 @@ from api.auth.tenant import Caller, Granted
 from api.auth.users import OfUser, UserReading
 from api.dependencies import Given
 from api.http.ids import uuid
-from api.http.json_types import DoneJson, ResultsJson
+from api.http.shared_responses import DoneJson, ResultsJson
 from api.http.strict_json import StrictJson
 from api.user_tokens import responses as user_token_responses
 from api.user_tokens.download import AS_FILE, download

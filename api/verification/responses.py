@@ -6,7 +6,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id
+from api.http.shared_responses import Id
 from pipeline.seals.chain import Fault
 from pipeline.seals.store import Checkpoint
 from pipeline.seals.verification import VerifiedPage

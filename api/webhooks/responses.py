@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from typing_extensions import TypedDict
 
-from api.http.json_types import Id
+from api.http.shared_responses import Id
 from pipeline.webhooks.store import Delivery, Webhook
 
 

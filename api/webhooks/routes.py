@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
-from api.http.json_types import DoneJson, PageJson
 from api.http.paging import page_of
+from api.http.shared_responses import DoneJson, PageJson
 from api.http.strict_json import StrictJson
 from api.webhooks import requests as webhook_requests
 from api.webhooks import responses as webhook_responses

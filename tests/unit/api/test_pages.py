@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from api.app import MemlaneApp, create_app
-from api.http.json_types import PageJson
 from api.http.paging import PageRange
+from api.http.shared_responses import PageJson
 from api.pages import FILES
 from pipeline.settings import Settings
 from tests.support.described import description, fault_of, operation_of

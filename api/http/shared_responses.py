@@ -1,7 +1,7 @@
-"""JSON types of responses: what several features send.
+"""Shared responses: the JSON types that several features send.
 
-A feature declares its responses as TypedDicts in its `views.py`. Their names end with `Json`; the
-OpenAPI description leaves the ending out.
+The responses of a feature are the TypedDicts in its `responses.py`, such as api/adds/responses.py.
+Their names end with `Json`; the OpenAPI description leaves the ending out.
 """
 
 from __future__ import annotations
