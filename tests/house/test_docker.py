@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from importlib.metadata import version
 
 import pytest
@@ -141,5 +142,12 @@ def test_the_image_runs_as_a_user_and_with_the_stacks_environment() -> None:
     assert re.search(r"^USER memlane$", final, re.MULTILINE)
     for name, value in CHILD_ENVIRONMENT.items():
         assert re.search(rf"\b{name}={value}\b", final), name
-    copied = set(re.findall(r"^COPY (\w+) \1$", text, re.MULTILINE))
-    assert copied == {"api", "workers", "pipeline", "deploy"}
+
+
+def test_the_image_has_every_package_of_the_wheel() -> None:
+    project = tomllib.loads((FOLDER.parents[1] / "pyproject.toml").read_text("utf-8"))
+    packages = set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
+    text = (FOLDER / "Dockerfile").read_text("utf-8")
+    assert set(re.findall(r"^COPY ([\w/]+) \1$", text, re.MULTILINE)) == packages
+    allowed = (FOLDER / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    assert {f"!{package}" for package in packages} <= set(allowed)

@@ -62,6 +62,12 @@ def test_the_image_has_no_installer_and_no_server(containers: Containers) -> Non
         assert "ModuleNotFoundError" in done.stderr, module
 
 
+@pytest.mark.parametrize("command", ["hook", "proxy"])
+def test_the_clients_commands_are_there(containers: Containers, command: str) -> None:
+    done = containers.exec("api", "memlane", command, "--help")
+    assert (done.returncode, "usage: " in done.stdout) == (0, True), done.stderr
+
+
 def test_a_backup_is_written_and_read_back(containers: Containers) -> None:
     done = containers.run("api", "memlane", "backup", "/home/memlane/backup", "--verify")
     assert "Read back: all rows are there" in done.stdout
