@@ -37,11 +37,8 @@ async def erase(
     event_id = await erasure.erase(project.id, request.owner(), erasures=api.stores.ledger.erasures)
     audit.about(event_id)
     api.keys.forget()  # the user's tokens have ended
-    return {
-        "message": "Erased; vectors follow.",
-        "event_id": str(event_id),
-        "status": Status.RUNNING,
-    }
+    done = "Erased; vectors follow."
+    return {"message": done, "event_id": str(event_id), "status": Status.RUNNING}
 
 
 @router.get("/v1/erasures/{event_id}/")

@@ -72,12 +72,9 @@ async def export(
     """Every entity and relation of these ids with both times, merged and ended ones too, entities
     first, oldest first; `as_of`: as it was stored at that time.
     """
+    at = None if as_of is None else moment("as_of", as_of)
     rows, count = await api.stores.ledger.graph_export.page(
-        project.id,
-        ids,
-        as_of=None if as_of is None else moment("as_of", as_of),
-        limit=page.limit,
-        offset=page.offset,
+        project.id, ids, as_of=at, limit=page.limit, offset=page.offset
     )
     return page.envelope(cast("list[GraphRowJson]", rows), count, http)
 

@@ -75,11 +75,7 @@ def show_replay(
 
 
 @app.command("diff")
-def diff_replay(
-    context: typer.Context,
-    replay_id: ReplayId,
-    as_json: AsJson = False,
-) -> None:
+def diff_replay(context: typer.Context, replay_id: ReplayId, as_json: AsJson = False) -> None:
     """Show what a switch would change."""
     with options(context).connect() as api:
         diff = api.get(f"/v1/replays/{replay_id}/diff/")

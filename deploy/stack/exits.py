@@ -25,11 +25,8 @@ def exit_code(action: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the exit
         return 0
-    except InvalidInput as error:
-        print(error, file=sys.stderr)
-        return USAGE
-    except ValidationError as error:
-        print(bad_values(error), file=sys.stderr)
+    except (InvalidInput, ValidationError) as error:
+        print(bad_values(error) if isinstance(error, ValidationError) else error, file=sys.stderr)
         return USAGE
     except StackError as error:
         print(error, file=sys.stderr)

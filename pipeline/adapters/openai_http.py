@@ -77,12 +77,10 @@ class OpenAIHttp:
         body = response.content.decode(errors="replace")
         if refused := refused_setting(self._remote, response.status, body, str(sent)):
             return refused
-        text = f"{self.model}: HTTP {response.status}"
-        if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+        status, text = response.status, f"{self.model}: HTTP {response.status}"
+        if status == HTTPStatus.TOO_MANY_REQUESTS:
             return Throttled(text, retry_after_s=retry_after_s(response.headers))
-        if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return ModelUnavailable(text, retry_after_s=retry_after_s(response.headers))
-        if response.status in PASSING_STATUSES:
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING_STATUSES:
             return ModelUnavailable(text, retry_after_s=retry_after_s(response.headers))
         return ModelRejected(text)
 

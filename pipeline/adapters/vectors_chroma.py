@@ -103,16 +103,13 @@ class ChromaVectors:
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
     ) -> Hits:
-        answer = await self._on(
-            name,
-            "query",
-            {
-                "query_embeddings": list(vectors),
-                "n_results": limit,
-                "where": _where(where),
-                "include": ["distances"],
-            },
-        )
+        query = {
+            "query_embeddings": list(vectors),
+            "n_results": limit,
+            "where": _where(where),
+            "include": ["distances"],
+        }
+        answer = await self._on(name, "query", query)
         return [
             # Chroma's cosine distance is 1 - cosine. asyncpg's UUID type is five times as fast to
             # parse and compare as Python's, and a search has hundreds of ids.

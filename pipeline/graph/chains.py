@@ -356,10 +356,9 @@ def unknown_phrases(walk: Walk, near: Near = NOTHING_NEAR) -> list[list[Word]]:
     last = -1
     for n in question.unknown:
         if question.words[n].text not in meant:
-            if n == last + 1 and phrases:
-                phrases[-1].append(question.words[n])
-            else:
-                phrases.append([question.words[n]])
+            if n != last + 1 or not phrases:
+                phrases.append([])
+            phrases[-1].append(question.words[n])
             last = n
     return phrases
 

@@ -118,9 +118,8 @@ class GraphEditing:
         """
         async with self._engine.begin() as connection:
             await _locked(connection, project_id, node_id)
-            node_ids = (
-                await connection.scalars(statement("merged_below"), {"node_id": node_id})
-            ).all()
+            merged = await connection.scalars(statement("merged_below"), {"node_id": node_id})
+            node_ids = merged.all()
             touching = or_(
                 among(relations.c.source_id, node_ids), among(relations.c.destination_id, node_ids)
             )

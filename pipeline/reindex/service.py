@@ -80,10 +80,7 @@ async def _build_in(
 
 
 async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) -> None:
-    """Complete the live index.
-
-    Embed foreign rows again, write missing records, and delete unknown ones.
-    """
+    """Complete the live index: embed foreign rows, write missing records, delete unknown ones."""
     done, total = 0, await _total(indexes)
     for index in indexes:
         await index.source.mark_foreign_stale(embedder.name)

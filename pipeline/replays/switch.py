@@ -201,11 +201,8 @@ async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
     under_way = await connection.scalar(
         select(func.count())
         .select_from(events.join(lanes))
-        .where(
-            lanes.c.id == scope.lane_id,
-            events.c.seq > lanes.c.settled_seq,
-            events.c.status.not_in(FINAL),
-        )
+        .where(lanes.c.id == scope.lane_id, events.c.seq > lanes.c.settled_seq)
+        .where(events.c.status.not_in(FINAL))
     )
     if under_way:
         raise Conflict(

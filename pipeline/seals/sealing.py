@@ -392,10 +392,8 @@ class SealingBatch:
             "event_ids": [row.row_id for row in edited],
             "lane_ids": [row.lane_id for row in edited],
         }
-        replays = {
-            row.row_id: row.row_no
-            for row in await self._connection.execute(statement("replayed"), values)
-        }
+        replayed = await self._connection.execute(statement("replayed"), values)
+        replays = {row.row_id: row.row_no for row in replayed}
         for entry in entries:
             if entry.kind == REPLAY:
                 replays[entry.row_id] = max(entry.row_no, replays.get(entry.row_id, 0))

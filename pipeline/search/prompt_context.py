@@ -49,9 +49,8 @@ def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
             taken.append(passage)
             left -= cost
     taken.sort(key=lambda passage: (passage.said_at, str(passage.id)))
-    text = fenced(
-        "\n".join(_line(number, passage) for number, passage in enumerate(taken, start=1))
-    )
+    lines = [_line(number, passage) for number, passage in enumerate(taken, start=1)]
+    text = fenced("\n".join(lines))
     return Context(text, taken, tokens(text))
 
 

@@ -383,13 +383,12 @@ def _embedded(shape: Shape) -> list[Select[Any]]:
         facts = select(table.c.id, fact, table.c.embedding)
         parts.append(facts.where(shape.on_facts, table.c.embedder == _EMBEDDER))
     if shape.turns:
-        turns = select(
-            turn_passages.c.event_id.label("id"), turn_passages.c.ordinal, turn_vectors.c.embedding
-        )
+        passage, vector = turn_passages.c, turn_vectors.c
+        turns = select(passage.event_id.label("id"), passage.ordinal, vector.embedding)
         its_vector = and_(
-            turn_vectors.c.event_id == turn_passages.c.event_id,
-            turn_vectors.c.ordinal == turn_passages.c.ordinal,
-            turn_vectors.c.embedder == _EMBEDDER,
+            vector.event_id == passage.event_id,
+            vector.ordinal == passage.ordinal,
+            vector.embedder == _EMBEDDER,
         )
         parts.append(turns.join(turn_vectors, its_vector).where(shape.on_turns))
     return parts

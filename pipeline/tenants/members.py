@@ -77,12 +77,10 @@ class Members:
 
         Errors: NotFound if the person is a member of none of them.
         """
-        query = update(members).where(
-            members.c.project_id.in_(project_ids), members.c.email == email
-        )
+        person = members.c.project_id.in_(project_ids), members.c.email == email
         async with self._engine.begin() as connection:
             await _hold_organizations(connection, project_ids)
-            changed = await connection.execute(query.values(role=role))
+            changed = await connection.execute(update(members).where(*person).values(role=role))
             if not changed.rowcount:
                 raise NotFound(NO_SUCH_MEMBER)
             if role is MemberRole.READER:
