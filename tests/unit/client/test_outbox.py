@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
+import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import pytest
 from memlane_client import AsyncMemlane, Memlane, NotEnded, OutboxClosed, OutboxFull, Rejected
 from memlane_client.operations import Add, new_add
 from memlane_client.outbox.journal import GRACE_S, End, Journal, Tail, encoded
+from memlane_client.outbox.segments import ADDS, SegmentWriter, segment_path
 from memlane_client.outbox.sender import Sender
 
 HOUR_S = 3_600.0
@@ -136,6 +139,64 @@ def test_segments_are_deleted_after_their_adds_have_ended(tmp_path: Path) -> Non
     assert [entry.add for entry in Journal(tmp_path).new_entries()][-1] == entries[-1].add
     assert {entry.segment for entry in Journal(tmp_path).new_entries()} == {max(segments)}
     assert [entry.add for entry in journal.pending()] == [entries[-1].add]
+
+
+def test_an_append_after_the_sender_deleted_the_segment_is_read(tmp_path: Path) -> None:
+    writer, sender = Journal(tmp_path), Journal(tmp_path)
+    writer.append(add("one"))
+    [entry] = sender.new_entries()
+    sender.finish(entry, End(entry.add.key, event_id="e"))
+    for path in tmp_path.glob("*.ends"):
+        os.utime(path, (0, path.stat().st_mtime - 2 * GRACE_S))
+    sender.drop_finished(set())
+    writer.append(add("two"))
+    assert [entry.add.body["messages"][0]["content"] for entry in sender.new_entries()] == ["two"]
+    assert {entry.segment for entry in Journal(tmp_path).new_entries()} == {2}
+
+
+def test_processes_that_append_in_turns_share_segments_and_keep_the_order(tmp_path: Path) -> None:
+    journals = [Journal(tmp_path, segment_bytes=700) for _ in range(3)]
+    texts = [str(number) for number in range(30)]
+    for number, text in enumerate(texts):
+        journals[number % 3].append(add(text))
+    entries = Journal(tmp_path).new_entries()
+    assert [entry.add.body["messages"][0]["content"] for entry in entries] == texts
+    assert len({entry.segment for entry in entries}) > 3
+
+
+def test_a_folder_that_was_deleted_and_made_again_takes_appends(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "o")
+    journal.append(add("one"))
+    shutil.rmtree(tmp_path / "o")
+    Journal(tmp_path / "o").append(add("two"))
+    journal.append(add("three"))
+    entries = Journal(tmp_path / "o").new_entries()
+    assert [entry.add.body["messages"][0]["content"] for entry in entries] == ["two", "three"]
+
+
+def test_a_forked_process_takes_a_lock_of_its_own(tmp_path: Path) -> None:
+    writer = SegmentWriter(tmp_path, 1_000_000, 1_000_000)
+    writer.append(encoded({"a": 1}))
+    context = multiprocessing.get_context("fork")
+    entered, leave = context.Event(), context.Event()
+
+    def hold() -> None:
+        with writer.locked():
+            entered.set()
+            leave.wait(60)
+
+    child = context.Process(target=hold, daemon=True)
+    child.start()
+    assert entered.wait(60)
+    waiter = threading.Thread(target=writer.append, args=(encoded({"b": 2}),), daemon=True)
+    waiter.start()
+    waiter.join(0.2)
+    waits = waiter.is_alive()
+    leave.set()
+    waiter.join(60)
+    child.join(60)
+    assert waits
+    assert Tail(segment_path(tmp_path, 1, ADDS)).read() == [{"a": 1}, {"b": 2}]
 
 
 def test_a_reader_continues_where_it_stopped(tmp_path: Path) -> None:

@@ -16,22 +16,28 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memlane_client.errors import OutboxFull
 from memlane_client.operations import Add
+from memlane_client.outbox.segments import (
+    ADDS,
+    ENDS,
+    SegmentWriter,
+    append_line,
+    bytes_of,
+    segment_numbers,
+    segment_path,
+)
 
 SEGMENT_BYTES = 1_000_000
 # A finished segment stays this long, so that other processes read the ends of their adds.
 GRACE_S = 60.0
-ADDS, ENDS = ".adds", ".ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class Journal:
     folder: Path
     most_bytes: int = 64_000_000
     segment_bytes: int = SEGMENT_BYTES
-    _mutex: threading.Lock = field(default_factory=threading.Lock)
+    _writer: SegmentWriter = field(init=False)
     _adds: dict[int, Tail] = field(default_factory=dict)
     _ends: dict[int, Tail] = field(default_factory=dict)
     _sender_lock: int | None = None
@@ -108,27 +114,19 @@ class Journal:
         """Create the folder; only the owner may read it, because it holds what users write."""
         self.folder = self.folder.expanduser()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._writer = SegmentWriter(self.folder, self.most_bytes, self.segment_bytes)
 
     def append(self, add: Add) -> None:
         """Store an add durably.
 
         Errors: OutboxFull; TypeError or ValueError for what is no JSON; OSError if the disk fails.
         """
-        line = encoded({"key": add.key, "at": time.time(), "body": add.body})
-        with self._mutex, self._locked():
-            size = sum(self._sizes())
-            if size + len(line) > self.most_bytes:
-                raise OutboxFull(f"the outbox in {self.folder} has {size:,} bytes; nothing stored")
-            number = self._newest()
-            path = self._path(number, ADDS)
-            if path.exists() and path.stat().st_size >= self.segment_bytes:
-                path = self._path(number + 1, ADDS)
-            self._append_line(path, line)
+        self._writer.append(encoded({"key": add.key, "at": time.time(), "body": add.body}))
 
     def new_entries(self) -> list[Entry]:
         """The adds that were appended since the last call, oldest first; for the sender."""
         entries = []
-        for number in self._numbers():
+        for number in segment_numbers(self.folder):
             tail = self._adds.setdefault(number, Tail(self._path(number, ADDS)))
             entries += [
                 Entry(Add(value["body"], value["key"]), number, value["at"])
@@ -147,7 +145,7 @@ class Journal:
     def new_ends(self) -> list[End]:
         """The ends that were written since the last call."""
         ends = []
-        for number in self._numbers():
+        for number in segment_numbers(self.folder):
             tail = self._ends.setdefault(number, Tail(self._path(number, ENDS)))
             ends += [End(**value) for value in tail.read()]
         return ends
@@ -157,8 +155,8 @@ class Journal:
         values = {name: getattr(end, name) for name in ("key", "event_id", "status", "reason")}
         if end.event_id is None:
             refused = values | {"at": time.time(), "body": entry.add.body}
-            self._append_line(self.folder / "refused", encoded(refused))
-        self._append_line(self._path(entry.segment, ENDS), encoded(values), durable=False)
+            append_line(self.folder / "refused", encoded(refused))
+        append_line(self._path(entry.segment, ENDS), encoded(values), durable=False)
 
     def refused(self) -> list[dict[str, Any]]:
         """The adds that the server refused, with status and reason."""
@@ -173,16 +171,17 @@ class Journal:
 
     def drop_finished(self, pending: set[int]) -> None:
         """Delete segments without an add in `pending` whose last end is older than GRACE_S."""
-        with self._mutex, self._locked():
-            for number in self._numbers():
+        with self._writer.locked():
+            numbers = segment_numbers(self.folder)
+            for number in numbers:
                 adds, ends = self._path(number, ADDS), self._path(number, ENDS)
                 read = self._adds[number].offset if number in self._adds else 0
                 if number in pending or read < adds.stat().st_size or not ends.exists():
                     continue
                 if time.time() - ends.stat().st_mtime < GRACE_S:
                     continue
-                if number == self._newest():  # numbers only grow, so that no reader mixes them up
-                    self._append_line(self._path(number + 1, ADDS), b"")
+                if number == numbers[-1]:  # numbers only grow, so that no reader mixes them up
+                    append_line(self._path(number + 1, ADDS), b"")
                 adds.unlink()
                 ends.unlink()
 
@@ -211,61 +210,18 @@ class Journal:
             os.close(self._sender_lock)
             self._sender_lock = None
 
+    def close(self) -> None:
+        """Close the files that appends keep open."""
+        self._writer.close()
+
     def size_bytes(self) -> int:
         """Bytes of all files."""
-        return sum(self._sizes())
+        return bytes_of(self.folder)
 
     @property
     def damaged(self) -> int:
         """Number of lines with a wrong CRC."""
         return sum(tail.damaged for tail in self._adds.values())
 
-    def _sizes(self) -> Iterator[int]:
-        for entry in os.scandir(self.folder):
-            with suppress(FileNotFoundError):  # the sender has deleted it since it was listed
-                yield entry.stat().st_size
-
-    def _numbers(self) -> list[int]:
-        return sorted(int(path.stem) for path in self.folder.iterdir() if path.suffix == ADDS)
-
-    def _newest(self) -> int:
-        return max(self._numbers(), default=1)
-
     def _path(self, number: int, suffix: str) -> Path:
-        return self.folder / f"{number:08d}{suffix}"
-
-    def _append_line(self, path: Path, line: bytes, *, durable: bool = True) -> None:
-        """Append a line, after an incomplete one has been cut off."""
-        created = not path.exists()
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            end = os.fstat(file).st_size
-            if end and os.pread(file, 1, end - 1) != b"\n":
-                whole, line_break, _ = os.pread(file, end, 0).rpartition(b"\n")
-                os.ftruncate(file, len(whole) + len(line_break))
-            if os.write(file, line) < len(line):
-                raise OSError(f"{path}: the disk took a part of the line only")
-            if durable:
-                os.fdatasync(file)
-        finally:
-            os.close(file)
-        if created and durable:
-            self._sync_folder()
-
-    def _sync_folder(self) -> None:
-        """Make a new file's name durable."""
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Hold the append lock, which all processes share."""
-        lock = os.open(self.folder / "append.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
+        return segment_path(self.folder, number, suffix)

@@ -122,6 +122,7 @@ class Outbox:
                     OutboxClosed("the client is closed; the add stays in the files")
                 )
         self._waiting.clear()
+        self._journal.close()
 
     def _start(self) -> None:
         with self._starting:
