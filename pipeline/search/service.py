@@ -158,16 +158,17 @@ async def search(
 
     Errors: Overloaded after a minute.
     """
-    # Before the limit, because a remote model uses no CPU here. Pending events are counted
-    # before anything is read: if there are none, the results below are complete.
-    embedded, standing = await asyncio.gather(
-        _embed(project_id, query, embedder, limits.embedder_s),
-        _standing(project_id, query, ledger, embedder),
-    )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
-        async with asyncio.timeout(LONGEST_S), limits.at_once.turn():
-            return await _search(project_id, query, embedded, standing, stores, reranker)
+        async with asyncio.timeout(LONGEST_S), limits.at_once.under_way(project_id):
+            # Before the turn, because a remote model uses no CPU here. Pending events are counted
+            # before anything is read: if there are none, the results below are complete.
+            embedded, standing = await asyncio.gather(
+                _embed(project_id, query, embedder, limits.embedder_s),
+                _standing(project_id, query, ledger, embedder),
+            )
+            async with limits.at_once.turn(project_id):
+                return await _search(project_id, query, embedded, standing, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 

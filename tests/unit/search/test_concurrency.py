@@ -23,8 +23,8 @@ class Visitors:
         self.inside: list[int] = []
         self._leave = [asyncio.Event() for _ in range(4)]
 
-    async def visit(self, who: int) -> None:
-        async with self._turnstile.turn():
+    async def visit(self, who: int, project: ProjectId = MINE) -> None:
+        async with self._turnstile.turn(project):
             self.inside.append(who)
             await self._leave[who].wait()
 
@@ -56,6 +56,57 @@ async def test_the_others_wait_and_come_in_by_their_order() -> None:
         assert visitors.inside == [0, 1, 2]
         visitors.leave(0, 2, 3)
     assert visitors.inside == [0, 1, 2, 3]
+
+
+async def test_projects_that_wait_take_turns() -> None:
+    visitors = Visitors(ConcurrencyLimit(1))
+    async with asyncio.TaskGroup() as group:
+        for who, project in enumerate((MINE, MINE, MINE, OTHER)):
+            group.create_task(visitors.visit(who, project))
+            await settled()
+        visitors.leave(0, 1, 2, 3)
+    assert visitors.inside == [0, 1, 3, 2]
+
+
+@pytest.mark.parametrize("granted", [False, True], ids=["waiting", "granted"])
+async def test_a_search_that_is_cancelled_keeps_no_slot(granted: bool) -> None:
+    visitors = Visitors(ConcurrencyLimit(1))
+    first = asyncio.create_task(visitors.visit(0))
+    second = asyncio.create_task(visitors.visit(1))
+    third = asyncio.create_task(visitors.visit(2))
+    await settled()
+    if granted:
+        first.cancel()  # gives its slot to the second one, which has not run since
+        await asyncio.sleep(0)
+    second.cancel()
+    visitors.leave(0, 2)
+    await asyncio.wait([first, second, third], timeout=60)
+    assert second.cancelled()
+    assert visitors.inside == [0, 2]
+
+
+async def test_one_project_has_a_limited_number_of_searches_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turnstiles, "PROJECT_AT_ONCE", 2)
+    concurrency_limit = ConcurrencyLimit()
+    inside: list[str] = []
+    leave = asyncio.Event()
+
+    async def search(name: str, project: ProjectId = MINE) -> None:
+        async with concurrency_limit.under_way(project):
+            inside.append(name)
+            await leave.wait()
+
+    async with asyncio.TaskGroup() as group:
+        for name in ("first", "second", "third"):
+            group.create_task(search(name))
+        group.create_task(search("other", OTHER))
+        await settled()
+        assert inside == ["first", "second", "other"]
+        leave.set()
+    assert inside == ["first", "second", "other", "third"]
+    assert not concurrency_limit._under_way
 
 
 async def test_without_a_limit_all_pass() -> None:
@@ -93,7 +144,7 @@ async def test_who_fails_gives_his_place_back() -> None:
     concurrency_limit = ConcurrencyLimit(1)
     for _ in range(2):
         with pytest.raises(KeyError):
-            async with concurrency_limit.turn():
+            async with concurrency_limit.turn(MINE):
                 raise KeyError
 
 
