@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -167,8 +168,8 @@ async def search(
                 _embed(project_id, query, embedder, limits.embedder_s),
                 _standing(project_id, query, ledger, embedder),
             )
-            async with limits.at_once.turn(project_id):
-                return await _search(project_id, query, embedded, standing, stores, reranker)
+            turn = limits.at_once.turn(project_id)
+            return await _search(project_id, query, embedded, standing, stores, reranker, turn)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
@@ -190,15 +191,21 @@ async def _search(
     standing: Standing | None,
     stores: DenseStores,
     reranker: Reranker | None,
+    turn: AbstractAsyncContextManager[None],
 ) -> SearchResult:
-    """Run the steps of a search after embedding; see the module's diagram."""
+    """Run the steps of a search after embedding; see the module's diagram.
+
+    `turn`: the slot for the steps that compute most. A remote reranker is asked without it.
+    """
     ledger = stores.ledger
     where = query.where(project_id)
     stale = standing is None or standing.stale
     related = standing is not None and (standing.related or not where.is_current)
-    ranked, words, dense, walk = await _ranked(
-        project_id, query, where, embedded, stores, stale=stale, related=related and query.graph
-    )
+    related = related and query.graph
+    async with turn:
+        ranked, words, dense, walk = await _ranked(
+            project_id, query, where, embedded, stores, stale=stale, related=related
+        )
     cutoff = _cutoff(query, words, dense)
     reranking = Reranking(ranked)
     if query.rerank:

@@ -126,7 +126,8 @@ async def test_a_blocked_visitor_lets_the_next_one_in_once(
     concurrency_limit = ConcurrencyLimit(1)
     visitors = Visitors(concurrency_limit)
     async with asyncio.TaskGroup() as group:
-        monkeypatch.setattr(turnstiles, "MOMENT_S", 0)
+        monkeypatch.setattr(turnstiles, "MOMENT_S", 1e-9)
+        monkeypatch.setattr(turnstiles, "IDLE", 1e18)  # any loop idles
         group.create_task(visitors.visit(0))
         await settled()
         monkeypatch.setattr(turnstiles, "MOMENT_S", 60)
@@ -138,6 +139,21 @@ async def test_a_blocked_visitor_lets_the_next_one_in_once(
         await settled()
         assert visitors.inside == [0, 1]
         visitors.leave(1, 2)
+
+
+async def test_a_search_keeps_its_slot_while_the_loop_is_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turnstiles, "MOMENT_S", 1e-9)
+    monkeypatch.setattr(turnstiles, "IDLE", 0)  # no loop idles
+    visitors = Visitors(ConcurrencyLimit(1))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(visitors.visit(0))
+        group.create_task(visitors.visit(1))
+        await settled()
+        assert visitors.inside == [0]
+        visitors.leave(0, 1)
+    assert visitors.inside == [0, 1]
 
 
 async def test_who_fails_gives_his_place_back() -> None:
