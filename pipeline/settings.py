@@ -39,6 +39,9 @@ PREFIX = "MEMLANE_"
 # Built-in models, which need no key and no network.
 RULES, MINILM = "local/rules", "local/minilm"
 NO_MODEL = "none"
+# Stages at once of a worker that waits for models, and of one that computes everything itself: there
+# each stage delays all others of the process.
+WAITING_STAGES, COMPUTING_STAGES = 100, 8
 BROKER_SCHEMES = ("redis", "rediss", "sentinel", "amqp", "amqps")
 
 
@@ -161,8 +164,11 @@ class Settings(BaseSettings):
     """
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_workers)
     """Worker processes of the local stack. One worker uses one core and about 300 MB."""
-    worker_concurrency: Annotated[int, Field(ge=1, le=500)] = 100
-    """Maximum number of stages that one worker runs at the same time."""
+    worker_concurrency: Annotated[int, Field(ge=1, le=500)] | None = None
+    """Maximum number of stages that one worker runs at the same time. Default: 100, because most
+    stages wait for a model; 8 if model and embedder are both `local/…`, because stages that compute
+    only delay each other.
+    """
     low_share: Annotated[float, Field(gt=0, le=1)] = 0.25
     """Largest share of these stages that a worker gives to events of low priority, such as an
     import; a tenth of it while there are other events.
@@ -514,7 +520,14 @@ class Settings(BaseSettings):
     @property
     def low_places(self) -> int:
         """Maximum number of stages of low priority of one worker, at least one."""
-        return max(1, int(self.worker_concurrency * self.low_share))
+        return max(1, int(self.stages_at_once * self.low_share))
+
+    @property
+    def stages_at_once(self) -> int:
+        """Maximum number of stages of one worker."""
+        models = (self.llm.model, self.embedder.model)
+        computes = all(model.startswith("local/") for model in models)
+        return self.worker_concurrency or (COMPUTING_STAGES if computes else WAITING_STAGES)
 
     @property
     def buckets(self) -> int:

@@ -60,7 +60,7 @@ def main() -> None:
     watchdog = Watchdog(
         runtime,
         publisher.backlog,
-        most=configured.worker_concurrency,
+        most=configured.stages_at_once,
         stuck_s=configured.stuck_s,
     )
 

@@ -182,7 +182,7 @@ class Runtime:
         self._stages: set[asyncio.Task[None]] = set()
         # Tasks that hold no lane: runs of the curator, and summaries.
         self._runs: set[asyncio.Task[None]] = set()
-        # Suspects in quarantine: they do not count towards `worker_concurrency`.
+        # Suspects in quarantine: they do not count towards `stages_at_once`.
         self._aside: set[asyncio.Task[Any]] = set()
         # Maximum number of stages of low priority, and the numbers of those taken and done.
         self._low_places = settings.low_places
@@ -190,7 +190,7 @@ class Runtime:
         # Time at which a stage of normal priority last began or ended.
         self._normal_at = -math.inf
         # One less, because `begin` starts a stage before it waits for a free place.
-        self._room = threading.Semaphore(settings.worker_concurrency - 1)
+        self._room = threading.Semaphore(settings.stages_at_once - 1)
         projectors = (self._services.projector, self._services.turn_projector)
         self._background = [
             self._loop.start(self._leases.beat()),

@@ -308,3 +308,20 @@ def test_a_fallback_can_have_an_address_and_a_key_of_its_own(given: Any) -> None
 def test_fallbacks_that_cannot_be_meant_are_refused(given: Any, value: str) -> None:
     with pytest.raises(ValidationError):
         given({"MEMLANE_LLM__MODEL": "openai/a", "MEMLANE_LLM__FALLBACKS": value})
+
+
+@pytest.mark.parametrize(
+    ("environ", "stages"),
+    [
+        ({}, 8),
+        ({"MEMLANE_LLM__MODEL": "openai/gpt-4o-mini"}, 100),
+        ({"MEMLANE_EMBEDDER__MODEL": "openai/text-embedding-3-small"}, 100),
+        ({"MEMLANE_WORKER_CONCURRENCY": "50"}, 50),
+    ],
+)
+def test_a_worker_that_waits_for_a_model_runs_more_stages_at_once(
+    environ: dict[str, str], stages: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert settings.load().stages_at_once == stages
