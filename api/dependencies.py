@@ -25,9 +25,10 @@ from pipeline.domain.errors import (
     TransientError,
 )
 from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.model_settings import ModelSettings
 from pipeline.ports import Dispatcher, Reranker
 from pipeline.search.concurrency import ConcurrencyLimit
-from pipeline.settings import ModelSettings, Settings
+from pipeline.settings import Settings
 
 PING_S = 2.0
 # Longer than the 12 s in which a group of adds is written or fails.

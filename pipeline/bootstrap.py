@@ -31,6 +31,7 @@ from pipeline.graph.store import Graph
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import ADDS, LONG, connect
+from pipeline.model_settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel, GuardedReranker
 from pipeline.models.circuits import Circuits
 from pipeline.models.fallbacks import FallbackModel
@@ -39,15 +40,7 @@ from pipeline.models.override import ModelFactory
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
 from pipeline.seals.keys import SealKeys
-from pipeline.settings import (
-    MINILM,
-    NO_MODEL,
-    RULES,
-    LLMSettings,
-    ModelSettings,
-    Settings,
-    openai_environment,
-)
+from pipeline.settings import Settings, openai_environment
 from pipeline.stores import Ledger, Pools
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector

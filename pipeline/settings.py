@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
-import json
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -30,92 +29,14 @@ from pydantic import (
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pipeline.domain.errors import InvalidInput
+from pipeline.model_settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings, words_of
 from pipeline.search import calibration
 from pipeline.search.weights import Weights
 
 PREFIX = "MEMLANE_"
-
-
-# Built-in models, which need no key and no network.
-RULES, MINILM = "local/rules", "local/minilm"
-NO_MODEL = "none"
-# Stages at once of a worker that waits for models, and of one that computes everything itself: there
-# each stage delays all others of the process.
+# Stages at once of a worker that waits for models, and of one that computes: they delay each other.
 WAITING_STAGES, COMPUTING_STAGES = 100, 8
 BROKER_SCHEMES = ("redis", "rediss", "sentinel", "amqp", "amqps")
-
-
-class ModelSettings(BaseModel):
-    """Settings of one model at one provider."""
-
-    model: str
-    """Name as LiteLLM writes it, or a built-in model."""
-    api_base: str | None = None
-    """Base URL, for OpenAI-compatible servers."""
-    api_key: SecretStr | None = None
-    """API key. It is never logged, and sent to that provider only."""
-    timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    """Timeout of one call, in seconds."""
-
-    def named(self, model: str, allowed: Collection[str]) -> ModelSettings:
-        """These settings for another model: the configured one, or an allowed one.
-
-        Errors: InvalidInput for any other name, and for another provider. Only exact names are
-        allowed: part of a model's name can determine the host that is called, and the key is for
-        the configured provider only.
-        """
-        provider = self.model.partition("/")[0]
-        names = {self.model} | {name for name in allowed if name.partition("/")[0] == provider}
-        if model not in names:
-            known = " or ".join(sorted(names))
-            raise InvalidInput(
-                f"{model} cannot be used in a replay: name {known}, or have the operator add it to"
-                " MEMLANE_REPLAY_MODELS."
-            )
-        return self.model_copy(update={"model": model})
-
-
-def _models(value: object) -> object:
-    """The models of a text: names such as `a, b`, or a JSON list of objects."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("["):
-        return json.loads(value)
-    return [{"model": name} for name in _words(value)]
-
-
-class LLMSettings(ModelSettings):
-    """Settings of the language model, and of the models that stand in for it."""
-
-    fallbacks: Annotated[tuple[ModelSettings, ...], NoDecode, BeforeValidator(_models)] = ()
-    """Models that are called in this order if the answer is malformed after its repair, refused or
-    unavailable: names separated by commas, or a JSON list of objects with `model`, `api_base`,
-    `api_key` and `timeout_s`. A fallback without base URL and key has those of `MEMLANE_LLM` if its
-    provider is the same, and otherwise the variables that LiteLLM reads.
-    """
-
-    @model_validator(mode="after")
-    def each_once(self) -> LLMSettings:
-        """Check that no name occurs twice, because a circuit breaker belongs to a name.
-
-        Errors: ValueError, for pydantic.
-        """
-        names = [model.model for model in self.chain]
-        if len(set(names)) < len(names):
-            raise ValueError(f"each model can be named once, but these are {', '.join(names)}")
-        return self
-
-    @property
-    def chain(self) -> tuple[ModelSettings, ...]:
-        """The model and its fallbacks, in the order in which they are called."""
-        return (self, *map(self._completed, self.fallbacks))
-
-    def _completed(self, fallback: ModelSettings) -> ModelSettings:
-        """The fallback with this provider's base URL and key, if they are its own."""
-        same = fallback.model.partition("/")[0] == self.model.partition("/")[0]
-        if not same or fallback.api_base or fallback.api_key:
-            return fallback
-        return fallback.model_copy(update={"api_base": self.api_base, "api_key": self.api_key})
 
 
 def default_api_processes() -> int:
@@ -131,7 +52,7 @@ def default_workers() -> int:
 
 def _names(value: object) -> object:
     """The names in a text such as `a, b`; any value that is not a string is returned unchanged."""
-    return _words(value) if isinstance(value, str) else value
+    return words_of(value) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -483,7 +404,7 @@ class Settings(BaseSettings):
     @classmethod
     def origins_only(cls, value: str) -> str:
         """Check the list of origins. Errors: ValueError, for pydantic."""
-        for origin in _words(value):
+        for origin in words_of(value):
             if origin not in ("*", "null") and not re.fullmatch(r"[a-z-]+://[^\s/?#]+", origin):
                 raise ValueError(f"{origin} is no origin; write scheme://host[:port], or *")
         return value
@@ -491,7 +412,7 @@ class Settings(BaseSettings):
     @property
     def origins(self) -> list[str]:
         """Origins whose scripts may call the API; none by default."""
-        return _words(self.cors_origins)
+        return words_of(self.cors_origins)
 
     @field_validator("trusted_proxies")
     @classmethod
@@ -507,7 +428,7 @@ class Settings(BaseSettings):
         if self.seal_key is None:
             return []
         former = self.seal_keys_old.get_secret_value() if self.seal_keys_old else ""
-        return [self.seal_key.get_secret_value(), *_words(former)]
+        return [self.seal_key.get_secret_value(), *words_of(former)]
 
     @field_validator("semantic_scale")
     @classmethod
@@ -525,8 +446,7 @@ class Settings(BaseSettings):
     @property
     def stages_at_once(self) -> int:
         """Maximum number of stages of one worker."""
-        models = (self.llm.model, self.embedder.model)
-        computes = all(model.startswith("local/") for model in models)
+        computes = (self.llm.model, self.embedder.model) == (RULES, MINILM)
         return self.worker_concurrency or (COMPUTING_STAGES if computes else WAITING_STAGES)
 
     @property
@@ -536,10 +456,6 @@ class Settings(BaseSettings):
         Chroma's filter reads all records of a collection; the others have an index on the owner.
         """
         return self.vector_buckets if self.vectors == "chroma" else 1
-
-
-def _words(text: str) -> list[str]:
-    return [word for part in text.split(",") if (word := part.strip())]
 
 
 def known_names() -> set[str]:

@@ -11,9 +11,10 @@ from api.http.limits import LONGEST_NAME, InstructionText
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
+from pipeline.model_settings import RULES
 from pipeline.replays.service import MOST_EVENTS
 from pipeline.replays.store import ReplayLimits, ReplayOptions
-from pipeline.settings import RULES, Settings
+from pipeline.settings import Settings
 from pipeline.tenants.projects import Project
 
 

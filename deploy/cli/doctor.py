@@ -22,7 +22,8 @@ from deploy.stack.programs import SERVERS, own_kinds
 from deploy.stack.servers import find_redis
 from deploy.stack.supervisor import is_running
 from pipeline import settings as settings_of
-from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings, Settings
+from pipeline.model_settings import MINILM, NO_MODEL, RULES, ModelSettings
+from pipeline.settings import Settings
 
 LEAST_FREE_BYTES = 2**30
 PYTHON = "3.11"

@@ -10,7 +10,8 @@ from deploy.stack.fingerprint import changes
 from deploy.stack.journal import State, read
 from deploy.stack.layout import Layout, command_line
 from deploy.stack.saved_settings import DEFAULT, SavedSettings, downgrades, masked
-from pipeline.settings import MINILM, RULES, Settings
+from pipeline.model_settings import MINILM, RULES
+from pipeline.settings import Settings
 
 # Settings of the servers, of the port and of the index: all processes have to change together.
 OF_ALL = {

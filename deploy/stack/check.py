@@ -29,7 +29,8 @@ from pipeline.domain.errors import (
     SettingRejected,
 )
 from pipeline.ledger.engine import connect
-from pipeline.settings import NO_MODEL, ModelSettings, Settings
+from pipeline.model_settings import NO_MODEL, ModelSettings
+from pipeline.settings import Settings
 from workers.app import make_app
 
 WITHIN_S = 6.0

@@ -16,7 +16,8 @@ from deploy.stack.failure import StackError
 from deploy.stack.layout import PROJECT_ROOT, Layout
 from deploy.stack.server import Server, http_ok
 from deploy.stack.servers import Chroma, Postgres, Redis
-from pipeline.settings import NO_MODEL, Settings
+from pipeline.model_settings import NO_MODEL
+from pipeline.settings import Settings
 
 # Python's arguments for each of our programs. Tests replace them with fakes (`--programs FILE`).
 PROGRAMS: Mapping[str, tuple[str, ...]] = {

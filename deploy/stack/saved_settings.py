@@ -20,7 +20,8 @@ from pathlib import Path
 from deploy.stack.failure import StackError
 from deploy.stack.fingerprint import provider_names
 from deploy.stack.layout import Layout, write_private
-from pipeline.settings import MINILM, PREFIX, RULES, Settings, secret_names
+from pipeline.model_settings import MINILM, RULES
+from pipeline.settings import PREFIX, Settings, secret_names
 
 DATA_DIR = "MEMLANE_DATA_DIR"
 DEFAULT, SECRET, OTHER_SECRET = "(default)", "(secret)", "(another secret)"

@@ -12,9 +12,10 @@ from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.engine import connect
+from pipeline.model_settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings
 from pipeline.models.circuits import Circuits
 from pipeline.models.fallbacks import FallbackModel
-from pipeline.settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings, Settings
+from pipeline.settings import Settings
 
 
 class NamedEmbedder(HashEmbedder):

@@ -15,7 +15,8 @@ from deploy.stack.exits import bad_values
 from pipeline import settings
 from pipeline.bootstrap import build_reranker
 from pipeline.domain.errors import InvalidInput
-from pipeline.settings import RULES, ModelSettings, Settings, known_names, load
+from pipeline.model_settings import RULES, ModelSettings
+from pipeline.settings import Settings, known_names, load
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
-from pipeline.settings import RULES
+from pipeline.model_settings import RULES
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 

@@ -15,7 +15,8 @@ from deploy.stack.check import call_llm, check
 from deploy.stack.journal import Report
 from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.adapters.litellm_check import has_provider, missing_keys
-from pipeline.settings import LLMSettings, ModelSettings, Settings
+from pipeline.model_settings import LLMSettings, ModelSettings
+from pipeline.settings import Settings
 from tests.support.llm_server import LLMServer
 
 UNREACHABLE = f"127.0.0.1:{ports.choose()}"

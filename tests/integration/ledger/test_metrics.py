@@ -26,10 +26,10 @@ from pipeline.domain.messages import Source
 from pipeline.domain.usage import Answer
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.model_settings import LLMSettings, ModelSettings
 from pipeline.models.circuits import FAILURES
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
-from pipeline.settings import LLMSettings, ModelSettings
 from pipeline.stores import Ledger
 from tests.support.api_service import SEARCH, Service, serving
 from tests.support.plans import recorded

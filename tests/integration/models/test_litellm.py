@@ -39,9 +39,9 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Neighbour, Outcome
 from pipeline.domain.graph import RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
+from pipeline.model_settings import ModelSettings
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
-from pipeline.settings import ModelSettings
 from tests.support.engine import Engine
 from tests.support.llm_server import Do, LLMServer
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.settings import LLMSettings, ModelSettings
+from pipeline.model_settings import LLMSettings, ModelSettings
 from pipeline.vector_index.index import VectorIndex
 from tests.support.api_service import Service, serving
 from tests.support.engine import Engine

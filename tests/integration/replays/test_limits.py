@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.domain.lanes import Wake
 from pipeline.lanes.load import LoadView
-from pipeline.settings import LLMSettings
+from pipeline.model_settings import LLMSettings
 from tests.support.api_service import MAYA, Service, error_of, serving
 from tests.support.replaying import REPLAYS, begun, replayed, switch, texts
 

@@ -18,7 +18,8 @@ from deploy.stack import ports
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout
 from pipeline import __version__
-from pipeline.settings import LLMSettings, ModelSettings, Settings
+from pipeline.model_settings import LLMSettings, ModelSettings
+from pipeline.settings import Settings
 
 PROMISED = (
     *(
