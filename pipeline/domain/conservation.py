@@ -40,7 +40,6 @@ from pipeline.domain.replaced_values import (
 )
 from pipeline.text import polarity, several, slots
 from pipeline.text.edit_distance import one_letter_apart
-from pipeline.text.equality import same_text
 from pipeline.text.forget_requests import asks_to_forget
 from pipeline.text.past import is_past
 from pipeline.text.slots import Cardinality
@@ -68,17 +67,8 @@ _GENERAL_WORDS = """
     用户 喜欢 拥有 现在
 """
 _GENERAL = frozenset(terms(_GENERAL_WORDS))
-# Terms with which an assistant introduces what it remembers.
-_RECALLING = frozenset(
-    terms("""
-        remember recall know say tell mention already memory memories right yes ok okay sure
-        erinnere erinnerung weiß gesagt erzählt erwähnt bereits schon genau gemerkt gern gut
-        recuerdo recuerda sé dijiste dijo contaste mencionaste memoria claro sí bien
-        我记得 我知道 你说过 你提到过 我记住了 好的 是的
-    """)
-)
 # The user as the subject of a statement, without a name.
-_THE_USER = re.compile(
+THE_USER = re.compile(
     r"^(?:(?:(?:the )?user|you|(?:der |die )?(?:be)?nutzer(?:in)?|du|(?:el |la )?usuari[oa]|tú)\b"
     r"|用户|你)",
     re.IGNORECASE,
@@ -314,7 +304,7 @@ def _same_frame(old: str, new: str) -> bool:
     if about := _without_values(main):
         return len(about & matter(new)) > SAME_WORDS_TO_REPLACE * len(about)
     # "User is on the Pro plan" has general words alone.
-    general = set(terms(_THE_USER.sub("", main)))
+    general = set(terms(THE_USER.sub("", main)))
     general -= {term for value in stated(main).values for term in terms(value.text)}
     return bool(general) and general <= set(terms(new))
 
@@ -493,42 +483,6 @@ def same_statement(first: str, other: str) -> bool:
         and polarity.takes_back(first) == polarity.takes_back(other)
         and _keys(before.values) == _keys(after.values)
     )
-
-
-def is_echo(text: str, stored: str) -> bool:
-    """Tell if a stored statement has all values and all matter of a statement, and its polarity."""
-    text = _THE_USER.sub("", text)
-    about = matter(text)
-    return bool(about) and about <= matter(stored) and _keeps_values(text, stored)
-
-
-def is_quoted(text: str, message: str, stored: Sequence[str]) -> int | None:
-    """Position of the stored statement that a message quotes and that a statement rewords, or None.
-
-    Only for a message that consists of stored statements and of words such as "I remember": any
-    other word may be the source of the statement.
-    """
-    rest, quoted = same_text(message), []
-    for position, other in enumerate(stored):
-        sought = same_text(other)
-        before, quote, after = rest.partition(sought) if sought else (rest, "", "")
-        if quote:
-            rest = f"{before} . {after}"
-            quoted.append(position)
-    if not quoted or matter(rest) - _RECALLING or stated(rest).values:
-        return None
-    values, takes_back = stated(text).values, polarity.takes_back(text)
-    return next((place for place in quoted if _has(stored[place], values, takes_back)), None)
-
-
-def _keeps_values(text: str, stored: str) -> bool:
-    """Tell if a stored statement has all values of another one, with the same polarity."""
-    return _has(stored, stated(text).values, polarity.takes_back(text))
-
-
-def _has(stored: str, values: Sequence[Value], takes_back: bool) -> bool:
-    same = takes_back == polarity.takes_back(stored)
-    return same and all(map(stated(stored).keeps, values))
 
 
 def _keys(values: Sequence[Value]) -> set[tuple[ValueKind, str]]:

@@ -22,7 +22,8 @@ from itertools import combinations
 from uuid import UUID
 
 from pipeline.domain.candidates import About, nearness
-from pipeline.domain.conservation import is_echo, is_quoted, matter, same_statement
+from pipeline.domain.conservation import matter, same_statement
+from pipeline.domain.echoes import is_echo, is_quoted
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.lanes import Batch
 from pipeline.domain.messages import Role

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.domain.conservation import is_echo, is_quoted
+from pipeline.domain.echoes import is_echo, is_quoted
 
 
 @pytest.mark.parametrize(
