@@ -11,7 +11,8 @@
              keeps its values and most of its words. A request to forget takes back.
     both     need a fact about the same matter: the same slot, and without slots a common word
              besides the subject, a near meaning, or a new text with words of the old one. A request
-             to forget has a slot of its own matter rarely: the words decide, at any time. Of a fact
+             to forget has a slot of its own matter rarely: the words decide, at any time, and each
+             word, name, number and date that goes must be one that the request names. Of a fact
              and a memory one of which is about a time that is over, neither changes the other,
              unless the fact names what the memory says: see pipeline/text/past.
 
@@ -40,7 +41,8 @@ from pipeline.domain.replaced_values import (
 )
 from pipeline.text import polarity, several, slots
 from pipeline.text.edit_distance import one_letter_apart
-from pipeline.text.forget_requests import asks_to_forget
+from pipeline.text.endings import is_requested
+from pipeline.text.forget_requests import asks_to_forget, forgotten_matter
 from pipeline.text.past import is_past
 from pipeline.text.slots import Cardinality
 from pipeline.text.stated_slots import of_other_subjects, same_slot, stated_slot
@@ -185,6 +187,8 @@ def objection(change: Replacement) -> Objection | None:
         return Objection(Loss.OTHER_TIME)
     if not completes and not same_matter(change):
         return Objection(Loss.OTHER_MATTER)
+    if not completes and asks_to_forget(change.fact):
+        return _objection_to_forget(change)
     if change.new is not None and not _takes_back(change, change.new):
         missing = _missing(change, change.new)
         return Objection(Loss.VALUES, missing) if missing else None
@@ -204,6 +208,26 @@ def is_of_another_time(change: Replacement) -> bool:
         return not all(map(stated(change.fact).keeps, values))
     about = matter(change.old)
     return not about or len(about & matter(change.fact)) <= COVERED * len(about)
+
+
+def _objection_to_forget(change: Replacement) -> Objection | None:
+    """The reason to refuse what a model does for a request to forget.
+
+    All that goes must be what the request names. In a slot with one value, the request names the
+    value by the slot; what the memory says beside it stays.
+    """
+    request, new = forgotten_matter(change.fact) or "", change.new or ""
+    if change.new is None and is_requested(change.fact, change.old):
+        return None
+    if _same_single_slot(change) and not _names_another(change):
+        unnamed = lost_parts(change.old, f"{request} {new}")
+    elif change.new is None and polarity.negates(request) != polarity.negates(change.old):
+        return Objection(Loss.UNSTATED)
+    else:
+        after = stated(f"{change.fact} {new}")
+        values = [value.text for value in stated(change.old).values if not after.keeps(value)]
+        unnamed = (*values, *lost_words(change.old, f"{request} {new}"))
+    return Objection(Loss.VALUES, tuple(dict.fromkeys(unnamed))) if unnamed else None
 
 
 def _takes_back(change: Replacement, new: str) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pipeline.text import polarity
+from pipeline.text.forget_requests import forgotten_matter
 from pipeline.text.past import MOST_CHARS, is_past
 from pipeline.text.terms import fold, terms
 from pipeline.text.values import ValueKind, stated
@@ -183,6 +184,18 @@ def is_named(matter: str, memory: str) -> bool:
         return bool(requested) and _names(matter) == _names(memory)
     rest = about - {term for value in values for term in terms(value.text)}
     return bool(rest) and bool(_ATTRIBUTE.match(matter)) and requested == rest
+
+
+def is_requested(request: str, memory: str) -> bool:
+    """Tell if a request to forget names what a memory states, and nothing else.
+
+    The name of the person who asks does not count: "Maya asks to forget that she lives in Oslo".
+    """
+    if (matter := forgotten_matter(request)) is None:
+        return False
+    for name in (value.text for value in stated(request).values if value.leads):
+        memory = memory.replace(name, " ", 1)
+    return is_named(matter, memory)
 
 
 def _names(text: str) -> list[str]:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.text import polarity, slots
-from pipeline.text.endings import EndedState, ending, ends, is_named
-from pipeline.text.forget_requests import asks_to_forget, forgotten_matter
+from pipeline.text.endings import EndedState, ending, ends, is_requested
+from pipeline.text.forget_requests import asks_to_forget
 from pipeline.text.values import stated
 
 APPENDED = "Added without a comparison (mode append)."
@@ -27,8 +27,8 @@ def is_compared(fact: Fact) -> bool:
 
 def decide_appended(position: int, fact: Fact, neighbours: Sequence[Neighbour]) -> Decision:
     """The decision about a fact: an ADD, or the end of the only memory that it names."""
-    if (matter := forgotten_matter(fact.text)) is not None:
-        named = [n for n in neighbours if is_named(matter, n.text)]
+    if asks_to_forget(fact.text):
+        named = [n for n in neighbours if is_requested(fact.text, n.text)]
         if len(named) == 1:
             return Decision(position, Outcome.DELETE, FORGET, memory_id=named[0].memory_id)
     elif (end := ending(fact.text)) is not None:
