@@ -26,6 +26,7 @@ from pipeline.domain.facts import Fact
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
 from pipeline.text import polarity, slots
+from pipeline.text.forget_requests import asks_to_forget
 from pipeline.text.slots import Cardinality
 from pipeline.text.values import ValueKind, stated
 
@@ -121,9 +122,13 @@ def _at_once(first: Statement, other: Statement) -> bool:
 
 
 def disagree(first: Statement, other: Statement) -> bool:
-    """Tell if two statements of users give one single-valued attribute different values."""
+    """Tell if two statements of users give one single-valued attribute different values.
+
+    A request to forget gives it none.
+    """
+    requests = asks_to_forget(first.text) or asks_to_forget(other.text)
     known = first.cardinality or other.cardinality
-    if first.slot != other.slot or not slots.single_valued(first.slot, known):
+    if requests or first.slot != other.slot or not slots.single_valued(first.slot, known):
         return False
     if first.role is not Role.USER or other.role is not Role.USER:
         return False

@@ -25,6 +25,7 @@ These rules apply to every decision:
     DELETE of more than a share of the scope          withheld
     ADD of a request to forget                        NOOP: it is no memory
     UPDATE of a memory to a request to forget         DELETE
+    any, of a request that names a fact of its batch  the memory of that fact is deleted, too
 
 A withheld change is left to a person. If another decision on the same fact stores it, the line is
 NOOP on the memory that stays.
@@ -45,10 +46,11 @@ from pipeline.domain.conflicts import OpenConflict, Statement, decides, undecide
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact, FactKind, Outcome
 from pipeline.domain.memories import SLOT, Memory, structure
+from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.domain.vectors import Vector
-from pipeline.text.endings import ending
+from pipeline.text.endings import ending, is_requested
 from pipeline.text.equality import text_hash
 from pipeline.text.forget_requests import asks_to_forget
 
@@ -56,6 +58,8 @@ from pipeline.text.forget_requests import asks_to_forget
 UNDECIDED = "Nothing decides between it and the memory."
 # The reason to store nothing.
 NO_MEMORY = "A request to forget is not stored."
+# The reason to delete what a request to forget names in its own batch.
+FORGOTTEN = "It asks to forget what was said before it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +117,6 @@ class Refusal:
 
     reason: str
     suggested: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class RetireLimit:
-    """Maximum number of memories that one event retires: a share of the scope, at least `least`.
-
-    `size`: number of the scope's active memories.
-    """
-
-    share: float = 1.0
-    size: int = 0
-    least: int = 3
-
-    @property
-    def most(self) -> int:
-        """The number."""
-        return max(self.least, int(self.share * self.size))
 
 
 @dataclass(slots=True)
@@ -209,7 +196,7 @@ def apply_writes(
     """
     changes: list[Change] = []
     for _, group in groupby(writes, key=lambda write: write.position):
-        own = [_carried_out(write) for write in group]
+        own = _with_named([_carried_out(write) for write in group], memories)
         reviewed = [(_review(write, own, memories, limit), write) for write in own]
         stored = False
         for refusal, write in sorted(reviewed, key=lambda pair: pair[0] is not None):
@@ -297,6 +284,24 @@ def _carried_out(write: Write) -> Write:
     if write.outcome is not Outcome.UPDATE or not _is_request(write):
         return write
     return replace(write, outcome=Outcome.DELETE)
+
+
+def _with_named(own: list[Write], memories: ScopeMemories) -> list[Write]:
+    """The writes of one fact; of a request to forget also the DELETE of what it names in its batch.
+
+    No model is shown the other facts of a batch. The memory is the only one of an earlier fact
+    that states what the request names, and nothing else.
+    """
+    write, request = own[0], own[0].fact.text
+    if not _is_request(replace(write, text=request)):
+        return own
+    earlier = {change.memory_id for change in memories.by_fact.values()}
+    active = [memory for key in earlier if (memory := memories.active(key)) is not None]
+    named = [memory.id for memory in active if is_requested(request, memory.text)]
+    if len(named) != 1 or any(other.target in named for other in own):
+        return own
+    delete = replace(write, outcome=Outcome.DELETE, target=named[0], reason=FORGOTTEN)
+    return [*(other for other in own if other.target), replace(delete, text=request)]
 
 
 def _not_stored(write: Write) -> Change:

@@ -22,12 +22,12 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.modes import Mode
 from pipeline.domain.reconcile import (
     Change,
-    RetireLimit,
     ScopeMemories,
     Write,
     add_instead,
     apply_writes,
 )
+from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.stage_outputs import (
     Applied,
     Consolidated,
@@ -45,6 +45,7 @@ from pipeline.lanes.effects import MemoryEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
 from pipeline.text.equality import text_hash
+from pipeline.text.forget_requests import asks_to_forget
 
 # Number of times the model is called again for a memory that a person changes in the meantime;
 # after that, the fact is added as a memory of its own.
@@ -88,13 +89,22 @@ def _applied(changes: Sequence[Change], memories: ScopeMemories) -> Applied:
     statement of the same, and those that say again what was stored as true since a later time.
     """
     by_fact: dict[int, FactMemory] = {}
+    forgotten = {c.memory_id: c.write.position for c in changes if _forgets(c)}
     for position, group in groupby(changes, key=lambda change: change.write.position):
-        if (outcome := _outcome(list(group), memories)) is not None:
+        own = list(group)
+        if all(forgotten.get(change.memory_id, -1) > position for change in own):
+            continue  # a later request of the batch has it forgotten
+        if (outcome := _outcome(own, memories)) is not None:
             by_fact[position] = outcome
     positions = sorted(by_fact)
     outcomes = tuple(by_fact[position] for position in positions)
     ids = tuple(outcome.memory_id for outcome in outcomes if outcome.memory_id)
     return Applied(tuple(positions), ids, outcomes)
+
+
+def _forgets(change: Change) -> bool:
+    """True if a memory is deleted because a request asks to forget it."""
+    return change.outcome is Outcome.DELETE and asks_to_forget(change.write.fact.text)
 
 
 def _outcome(changes: Sequence[Change], memories: ScopeMemories) -> FactMemory | None:

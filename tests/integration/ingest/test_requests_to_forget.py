@@ -13,7 +13,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from tests.support.api_service import Service, serving
+from tests.support.api_service import Service, assert_vectors_fit, serving
 from tests.support.engine import Engine
 
 REQUESTS = [
@@ -91,3 +91,32 @@ async def test_a_request_without_a_memory_stores_nothing(service: Service) -> No
     assert texts == set()
     assert (line["event"], line["id"]) == ("NOOP", None)
     assert "not stored" in line["reason"]
+
+
+@pytest.mark.parametrize("mode", ["consolidate", "append"])
+@pytest.mark.parametrize(("memory", "request_text"), REQUESTS)
+async def test_a_request_deletes_a_fact_of_its_own_turn(
+    service: Service, memory: str, request_text: str, mode: str
+) -> None:
+    service.engine.with_model(Forgetting())
+    event_id = await service.add(memory, request_text, "User has a boat.", mode=mode)
+    event = await service.event(event_id)
+    assert [row["memory"] for row in await service.listed()] == ["User has a boat."]
+    added, deleted, _ = event["results"]
+    assert (added["event"], deleted["event"]) == ("ADD", "DELETE")
+    assert added["id"] == deleted["id"]
+    assert "forget" in deleted["reason"]
+    history = (await service.client.get(f"/v1/memories/{added['id']}/history/")).json()
+    assert [line["event"] for line in history] == ["ADD", "DELETE"]
+    await assert_vectors_fit(service)
+    results = await service.search(memory)
+    assert memory not in [row["memory"] for row in results]
+
+
+async def test_what_a_turn_has_forgotten_is_not_in_the_graph(service: Service) -> None:
+    service.engine.with_model(RulesModel())
+    event_id = await service.add(
+        "I live in Oslo. I work at Bosch. Please forget that I live in Oslo."
+    )
+    lines = (await service.event(event_id))["graph"]
+    assert [(line["event"], line["target"]) for line in lines] == [("ADD", "Bosch")]

@@ -15,7 +15,8 @@ from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Source
-from pipeline.domain.reconcile import RetireLimit, ScopeMemories, Write, apply_writes
+from pipeline.domain.reconcile import ScopeMemories, Write, apply_writes
+from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector

@@ -8,11 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from pipeline.domain.conflicts import Statement, undecided
 from pipeline.domain.conservation import Replacement, objection
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
-from pipeline.domain.messages import Source
+from pipeline.domain.messages import Role, Source
 from pipeline.domain.reconcile import Change, ScopeMemories, Write, apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -42,6 +43,17 @@ CARELESS = [
     ("Tom lives in Oslo.", "Anna asks to forget that Anna lives in Bergen."),
     ("Lucía vive en Bilbao.", "Lucía pide olvidar que le gusta el senderismo."),
     ("用户住在上海。", "用户要求忘记他喜欢徒步。"),
+    ("User works in Oslo.", "User asks to forget that they live in Oslo."),
+    ("Tom lives in Oslo.", "User asks to forget that they live in Oslo."),
+    ("User loves hiking in the Alps with Tom.", HIKING),
+    ("User is allergic to peanuts, loves hiking.", HIKING),
+    ("User does not like hiking.", HIKING),
+    ("User hates hiking boots.", "User asks to forget that they love hiking boots."),
+    ("User's phone number is 555-0134.", "User asks to delete their phone 555-0199 from memory."),
+    ("Jonas arbeitet in Bern.", "Jonas bittet darum, zu vergessen, dass er in Bern wohnt."),
+    ("Lucía trabaja en Bilbao.", "Lucía pide olvidar que vive en Bilbao."),
+    ("Léa travaille à Lyon.", "Léa demande d'oublier qu'elle habite à Lyon."),
+    ("用户在上海工作。", "用户要求忘记他住在上海。"),
 ]
 
 
@@ -58,6 +70,30 @@ def test_a_request_deletes_the_memory_it_names(old: str, fact: str, attribute: s
 def test_a_request_deletes_nothing_else(old: str, fact: str, attribute: str | None) -> None:
     slot = attribute and f"user · {attribute}"
     assert objection(Replacement(old, None, fact, old_slot="user · x", fact_slot=slot)) is not None
+
+
+def test_a_request_names_a_value_by_its_slot() -> None:
+    request = "User asks to forget where they live."
+    slot = "user · residence"
+    change = Replacement("User lives in Oslo.", None, request, old_slot=slot, fact_slot=slot)
+    assert objection(change) is None
+    with_more = replace(change, old="User lives in Oslo with two cats.")
+    refused = objection(with_more)
+    assert refused is not None
+    assert refused.values == ("two cats",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fact"),
+    [
+        ("User is allergic to peanuts, loves hiking.", "User loves sailing.", HIKING),
+        ("User loves hiking and the opera.", "User loves theatre.", HIKING),
+        ("Jonas wandert und singt gern.", "Jonas malt gern.", "Vergiss, dass Jonas gern wandert."),
+        ("A Lucía le gusta nadar y leer.", "A Lucía le gusta.", "Lucía pide olvidar que lee."),
+    ],
+)
+def test_an_update_for_a_request_drops_only_what_it_names(old: str, new: str, fact: str) -> None:
+    assert objection(Replacement(old, new, fact)) is not None
 
 
 def applied(
@@ -114,3 +150,103 @@ def test_a_withheld_request_is_suggested_and_not_stored() -> None:
 def test_a_request_is_stored_as_said_if_nothing_is_extracted() -> None:
     change, _ = applied(Outcome.ADD, infer=False)
     assert change.outcome is Outcome.ADD
+
+
+TOGETHER = [
+    ("User loves hiking.", HIKING),
+    ("Maya lives in Oslo.", "Maya asks Memlane to forget that she lives in Oslo."),
+    ("User's locker code is 4411.", "User asks to forget their locker code."),
+    ("Jonas wandert gern.", "Bitte vergiss, dass Jonas gern wandert."),
+    ("A Lucía le gusta el senderismo.", "Lucía pide olvidar que le gusta el senderismo."),
+    ("Léa habite à Lyon.", "Léa demande d'oublier qu'elle habite à Lyon."),
+    ("用户喜欢徒步。", "用户要求忘记他喜欢徒步。"),
+]
+APART = [
+    ("User loves hiking with Tom.", HIKING),
+    ("User lives in Bergen.", "User asks to forget that they live in Oslo."),
+    ("Tom loves hiking.", HIKING),
+    ("Jonas wandert gern mit Anna.", "Bitte vergiss, dass Jonas gern wandert."),
+    ("Lucía vive en Bilbao.", "Lucía pide olvidar que le gusta el senderismo."),
+    ("Léa habite à Lyon.", "Léa demande d'oublier qu'elle habite à Lille."),
+    ("用户住在上海。", "用户要求忘记他喜欢徒步。"),
+    ("User is allergic to peanuts.", "User wants their peanut allergy not to be forgotten."),
+]
+
+
+def in_one_batch(
+    *texts: str, infer: bool = True, outcome: Outcome = Outcome.ADD
+) -> tuple[list[Change], list[str]]:
+    """The changes by facts that no model compared, and the texts that stand."""
+    memories = ScopeMemories.of(SCOPE, [])
+    writes = [
+        Write(
+            position=position,
+            fact=Fact(text, Source(event=0, message=position)),
+            outcome=outcome,
+            text=text,
+            reason="Nothing similar is stored.",
+            target=None,
+            new_id=UUID(int=20 + position),
+            vector=as_vector((1.0, 0.0)),
+            fact_vector=as_vector((1.0, 0.0)),
+            event=replace(EVENT, options=AddOptions(infer=infer)),
+            said_at=NOW,
+        )
+        for position, text in enumerate(texts)
+    ]
+    changes = apply_writes(writes, memories)
+    standing = [memory.text for memory in memories.by_id.values() if memory.state == "ACTIVE"]
+    return changes, standing
+
+
+@pytest.mark.parametrize(("fact", "request_text"), TOGETHER)
+def test_a_request_deletes_a_fact_of_its_own_batch(fact: str, request_text: str) -> None:
+    changes, standing = in_one_batch(fact, request_text)
+    assert standing == []
+    assert [change.outcome for change in changes] == [Outcome.ADD, Outcome.DELETE]
+    assert changes[0].memory_id == changes[1].memory_id
+    assert "forget" in changes[1].reason
+
+
+@pytest.mark.parametrize(("fact", "request_text"), APART)
+def test_a_request_leaves_every_other_fact_of_its_batch(fact: str, request_text: str) -> None:
+    changes, standing = in_one_batch(fact, request_text)
+    assert fact in standing
+    assert Outcome.DELETE not in [change.outcome for change in changes]
+
+
+def test_a_request_does_not_reach_what_is_said_after_it() -> None:
+    assert in_one_batch(HIKING, "User loves hiking.")[1] == ["User loves hiking."]
+    said_again = in_one_batch("User loves hiking.", HIKING, "User loves hiking.")
+    assert said_again[1] == ["User loves hiking."]
+
+
+def test_a_request_that_names_two_facts_deletes_none() -> None:
+    facts = ("User's address is Mill Lane 12.", "User's address is Station Road 4.")
+    changes, standing = in_one_batch(*facts, "User asks to forget their address.")
+    assert standing == list(facts)
+    assert changes[-1].outcome is Outcome.NOOP
+
+
+def test_a_request_contradicts_nothing() -> None:
+    request = "User asks to forget that they live in Oslo."
+    first, other = (
+        Statement(text, "user · residence", None, Role.USER, NOW, None, UUID(int=event))
+        for event, text in enumerate(("User lives in Oslo.", request))
+    )
+    assert not undecided(first, other)
+    assert undecided(first, replace(other, text="User lives in Bern."))
+
+
+def test_a_request_as_said_deletes_nothing() -> None:
+    assert in_one_batch("User loves hiking.", HIKING, infer=False)[1] == [
+        "User loves hiking.",
+        HIKING,
+    ]
+
+
+def test_several_requests_of_a_batch_are_carried_out() -> None:
+    hobbies = ("hiking", "sailing", "rowing", "chess", "judo")
+    facts = [f"User loves {hobby}." for hobby in hobbies]
+    requests = [f"User asks to forget that they love {hobby}." for hobby in hobbies]
+    assert in_one_batch(*facts, *requests)[1] == []

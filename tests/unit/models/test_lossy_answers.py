@@ -25,7 +25,8 @@ from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Source
-from pipeline.domain.reconcile import Change, RetireLimit, ScopeMemories, Write, apply_writes
+from pipeline.domain.reconcile import Change, ScopeMemories, Write, apply_writes
+from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
