@@ -29,7 +29,7 @@ TESTS := tests/unit tests/contracts tests/integration tests/e2e tests/chaos test
 # Two processes, each with servers of its own: most tests wait for a disk or another process.
 PYTEST := $(PY) -m pytest -n 2
 
-# Tests of a whole stack that also run with external servers.
+# Tests of a whole stack that also run with external servers, and with the stack of Compose.
 EXTERNAL := $(patsubst %,tests/e2e/test_%.py,agreement command_line erasure_among_kills examples \
             first_minutes followups imports_among_kills transfer)
 
@@ -108,6 +108,7 @@ compat: $(DEV)  ## the official clients, old lines too, against a real stack (AR
 image-test: $(DEV)  ## build the image and run its containers (needs a Docker daemon; BUILD="--network host": options)
 	@docker build $(BUILD) -f deploy/docker/Dockerfile -t memlane .
 	@$(PY) -m pytest tests/image -rP $(ARGS)
+	@test -n "$(ARGS)" || $(PY) -m pytest $(EXTERNAL) --containers
 
 # Debian's packages rabbitmq-server, redis-server, postgresql-15, pgbouncer, prometheus, iproute2 and iptables.
 fleet-test: $(DEV)  ## brokers, failover, TLS, poolers, dropped packets and alerts, with Debian's servers (as root)

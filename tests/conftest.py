@@ -36,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the shared stack of tests/e2e uses external PostgreSQL and RabbitMQ, and pgvector",
     )
     group.addoption(
+        "--containers",
+        action="store_true",
+        help="the shared stack of tests/e2e is that of deploy/docker/compose.yaml, in containers",
+    )
+    group.addoption(
         "--bolt",
         nargs="+",
         metavar="PART",

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.support.composed_stack import ComposedStack
 from tests.support.fleet import servers
 from tests.support.stack import Client, Stack
 
@@ -15,6 +16,10 @@ from tests.support.stack import Client, Stack
 def stack(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
+    if request.config.getoption("--containers"):
+        with ComposedStack(tmp_path_factory.mktemp("stack")) as composed:
+            yield composed
+        return
     with ExitStack() as outside:
         settings: Mapping[str, str] = {}
         if request.config.getoption("--external"):

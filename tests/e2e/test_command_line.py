@@ -50,7 +50,8 @@ async def test_a_key_is_created_listed_used_and_revoked(stack: Stack, client: Cl
 async def test_a_lost_admin_key_is_replaced_through_the_database(
     stack: Stack, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEMLANE_DATA_DIR", str(stack.data_dir))
+    for name, value in {**stack.settings, "MEMLANE_DATA_DIR": str(stack.data_dir)}.items():
+        monkeypatch.setenv(name, value)
     new = (await printed(stack, "keys", "recover", "emergency")).strip()
     headers = {"Authorization": f"Token {new}"}
     rows = (await client.http.get("/v1/keys/", headers=headers)).json()["results"]

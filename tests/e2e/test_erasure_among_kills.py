@@ -11,10 +11,9 @@ import pytest
 import redis
 from pydantic import SecretStr
 
-from deploy.stack.layout import Layout
 from pipeline.settings import Settings
-from tests.e2e.test_first_minutes import in_index, server_ports
-from tests.support.chaos_ledger import database_url
+from tests.e2e.test_first_minutes import in_index
+from tests.support.chaos_ledger import broker_url, database_url
 from tests.support.engine import build_ledger
 from tests.support.raw_look import raw_look
 from tests.support.stack import Client, Stack, wait_until
@@ -82,9 +81,8 @@ def messages_of_queues(url: str) -> bytes:
 
 def keys_and_values(stack: Stack) -> bytes:
     """Keys and values in Redis, with the message bodies decoded."""
-    password = Layout(stack.data_dir).secret("redis_password")
-    port = server_ports(stack)["redis"]
-    with redis.Redis(port=port, password=password, decode_responses=True) as client:
+    url = stack.settings.get("MEMLANE_BROKER_URL") or broker_url(stack)
+    with redis.Redis.from_url(url, decode_responses=True) as client:
         stored = "".join(f"{key} {value(client, key)}" for key in client.scan_iter())
     bodies = re.findall(r'"body": "([A-Za-z0-9+/=]+)"', stored)
     return stored.encode() + b"".join(map(base64.b64decode, bodies))

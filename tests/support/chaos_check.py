@@ -411,7 +411,8 @@ async def index_of(stack: Stack) -> AsyncIterator[VectorStore]:
         yield Pgvector(engine)
         await engine.dispose()
     else:
-        chroma = ChromaVectors(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
+        own = stack.settings.get("MEMLANE_CHROMA_URL")
+        chroma = ChromaVectors(own or f"http://127.0.0.1:{port_of(stack, 'chroma')}")
         yield chroma
         await chroma.close()
 

@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -49,10 +49,15 @@ def _succeeds(*command: str) -> bool:
 
 @dataclass
 class Composed:
-    """A running stack in `folder`; removed with its volumes at the end."""
+    """A running stack in `folder`; removed with its volumes at the end.
+
+    `changes`: values of .env.example that differ. `values`: the passwords and the address.
+    """
 
     folder: Path
     port: int = field(default_factory=ports.choose)
+    changes: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
     name: str = field(default_factory=lambda: f"memlane{uuid4().hex[:8]}")
 
     @property
@@ -90,11 +95,12 @@ class Composed:
         text = (FOLDER / "compose.yaml").read_text("utf-8")
         (self.folder / "compose.yaml").write_text(NEWER.sub("", text), "utf-8")
         shutil.copy(FOLDER / "create-role.sh", self.folder)
-        given = {
+        self.values = {
             "POSTGRES_PASSWORD": secrets.token_hex(12),
             "VALKEY_PASSWORD": secrets.token_hex(12),
             "PUBLISHED_ADDRESS": f"127.0.0.1:{self.port}",
         }
+        given = {**self.changes, **self.values}
         example = (FOLDER / ".env.example").read_text("utf-8").splitlines()
         lines = [line for line in example if line.partition("=")[0] not in given]
         lines += [f"{name}={value}" for name, value in given.items()]

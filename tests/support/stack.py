@@ -101,6 +101,11 @@ class Stack:
         os.kill(pid, how)
         return pid
 
+    def logs(self) -> Mapping[str, str]:
+        """The text of each log."""
+        files = (self.data_dir / "logs").glob("*.log")
+        return {file.name: file.read_text(errors="replace") for file in files}
+
     def __enter__(self) -> Self:
         self.up()
         return self
