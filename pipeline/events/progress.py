@@ -99,7 +99,7 @@ def _related(*pinned: str) -> ColumnElement[bool]:
     newest = (
         select(lanes.c.id)
         .where(lanes_with(pinned))
-        .order_by(lanes.c.created_at.desc(), lanes.c.id)
+        .order_by(lanes.c.accepted_at.desc(), lanes.c.id)
         .limit(MOST_LANES + 1)
         .cte("newest")
     )

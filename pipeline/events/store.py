@@ -39,7 +39,7 @@ from pipeline.events.event_view import (
     receipt_line,
     view_of,
 )
-from pipeline.events.owners import countable, matching_events
+from pipeline.events.owners import countable, matching_events, page_of_owner
 from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
 from pipeline.ledger.counting import at_least, count_near
@@ -153,23 +153,25 @@ class Events:
 
         The events are excerpts. The number is approximate for far pages: see `count_near`.
         """
-        where, few = await matching_events(self._engine, project_id, wanted)
-        matching = countable(project_id, wanted, where, few=few)
+        matching = await countable(self._engine, project_id, wanted)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
-        views = await self._views(where, limit=limit, offset=offset, whole=False)
+        views = await self.newest(project_id, wanted, limit=limit, offset=offset)
         return views, at_least(count, len(views), limit=limit, offset=offset)
 
     async def newest(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int = 0
     ) -> list[EventView]:
         """Return excerpts of matching events, newest first."""
+        ids = await page_of_owner(self._engine, project_id, wanted, limit=limit, offset=offset)
+        if ids is not None:
+            where = and_(events.c.project_id == project_id, among(events.c.id, ids))
+            return await self._views(where, limit=limit, offset=0, whole=False)
         where, _ = await matching_events(self._engine, project_id, wanted)
         return await self._views(where, limit=limit, offset=offset, whole=False)
 
     async def count(self, project_id: ProjectId, wanted: EventFilter) -> int:
         """Count the matching events; a lower bound for very many: see `count_near`."""
-        where, few = await matching_events(self._engine, project_id, wanted)
-        matching = countable(project_id, wanted, where, few=few)
+        matching = await countable(self._engine, project_id, wanted)
         return await count_near(self._engine, matching, limit=0, offset=0)
 
     async def status(self, project_id: ProjectId, event_id: UUID) -> Status:

@@ -305,7 +305,7 @@ def _times(times: GraphTimes) -> dict[str, datetime | None]:
 def _lanes_of(most: int, *pinned: str) -> Select[Any]:
     """The newest lanes with these ids."""
     query = select(lanes.c.id).where(lanes_with(pinned))
-    return query.order_by(lanes.c.created_at.desc(), lanes.c.id).limit(most)
+    return query.order_by(lanes.c.accepted_at.desc(), lanes.c.id).limit(most)
 
 
 @cache
@@ -355,7 +355,7 @@ def _count(*pinned: str) -> Select[Any]:
     newest = (
         select(lanes.c.id)
         .where(lanes_with(pinned))
-        .order_by(lanes.c.created_at.desc(), lanes.c.id)
+        .order_by(lanes.c.accepted_at.desc(), lanes.c.id)
         .limit(_LIMIT)
         .subquery("newest")
     )

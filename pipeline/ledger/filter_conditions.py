@@ -163,13 +163,21 @@ def events_matching(
 
     `private`: include those of temporary runs that the filter does not name.
     """
-    bounds = {"gte": operator.ge, "lte": operator.le}
-    graph_status = one_of(events.c.graph_status, [wanted.graph_status or ""])
-    graph = and_(graph_status, events.c.undone_at.is_(None))
     return and_(
         events.c.project_id == project_id,
         true() if private else shown(lanes, wanted.scope_ids),
         *(lanes.c[name] == value for name, value in wanted.scope_ids.items()),
+        event_conditions(wanted),
+    )
+
+
+def event_conditions(wanted: EventFilter) -> ColumnElement[bool]:
+    """Condition on events alone for a filter, without its owner."""
+    bounds = {"gte": operator.ge, "lte": operator.le}
+    graph_status = one_of(events.c.graph_status, [wanted.graph_status or ""])
+    graph = and_(graph_status, events.c.undone_at.is_(None))
+    return and_(
+        true(),
         *([one_of(events.c.event_type, wanted.kinds)] if wanted.kinds else []),
         *([one_of(events.c.status, wanted.statuses)] if wanted.statuses else []),
         # Implied by these statuses: the condition of the index of open events.

@@ -79,6 +79,8 @@ events = Table(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
     ),
     Index("ix_events_feed", "project_id", "created_at"),
+    # The newest events of a lane: `seq` is another order after a replay or an import.
+    Index("ix_events_lane_newest", "lane_id", text("created_at DESC"), "id"),
     # Lists of FAILED events have the cancelled ones too.
     Index(
         "ix_events_unsuccessful",

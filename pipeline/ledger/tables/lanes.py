@@ -24,7 +24,7 @@ from sqlalchemy import (
 from pipeline.ledger.tables.columns import by_owner, metadata, now, scope_ids, time
 
 # The order of an owner's lanes in the indexes.
-NEWEST = (text("created_at DESC"), "id")
+NEWEST = (text("accepted_at DESC"), "id")
 # The lanes that are not idle.
 BUSY = "due_at IS NOT NULL"
 
@@ -59,6 +59,8 @@ lanes = Table(
     # Maximum number of events of the next batch; NULL: the setting. Halved to find a poison event.
     Column("width", SmallInteger),
     now("created_at"),
+    # Time of its last event, or later: no event of the lane is newer. A trigger keeps it.
+    now("accepted_at"),
     # Earliest time at which the curator's schedule looks at the scope; NULL: no batch has ended
     # since the last look. Set in every project, so that a schedule can begin at any time.
     time("next_curation_at"),
@@ -66,8 +68,8 @@ lanes = Table(
     CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
     # Not "state <> 'IDLE'": the planner could use that for any statement with a condition on it.
     Index("ix_lanes_due", "due_at", postgresql_where=text(BUSY)),
-    # Reads of many lanes begin with the newest ones of an owner.
-    Index("ix_lanes_user_newest", "project_id", "user_id", *NEWEST),
+    # Reads of many lanes begin with those of an owner that were used last.
+    Index("ix_lanes_user_latest", "project_id", "user_id", *NEWEST),
     Index(
         "ix_lanes_curation",
         "project_id",
@@ -76,7 +78,7 @@ lanes = Table(
     ),
     # The lanes that reads of several scopes leave out.
     Index("ix_lanes_temporary", "id", postgresql_where=text("temporary")),
-    *by_owner("lanes", *NEWEST, suffix="_newest"),
+    *by_owner("lanes", *NEWEST, suffix="_latest"),
     # The unfinished events of an owner are in these lanes.
     Index("ix_lanes_user_busy", "project_id", "user_id", postgresql_where=text(BUSY)),
     *by_owner("lanes", suffix="_busy", where=BUSY),

@@ -40,12 +40,14 @@ async def fill(
     project_id: UUID,
     *,
     lanes: int,
+    events_each: int = EVENTS_EACH,
     vector_bytes: int = VECTOR_BYTES,
     embedder: str = EMBEDDER,
 ) -> None:
     """Fill a migrated database with this project's rows. The role must be a superuser.
 
-    `vector_bytes`: size of a memory's vector in the ledger.
+    `events_each`: events of a lane, 5 or more. `vector_bytes`: size of a memory's vector in the
+    ledger.
     """
     connection = await asyncpg.connect(url)
     try:
@@ -57,12 +59,12 @@ async def fill(
         indexes = await connection.fetch(INDEXES, tables) if lanes > MANY_LANES else []
         for index in indexes:
             await connection.execute(f"DROP INDEX {index['name']}")
-        for _, statement in statements():
-            await connection.execute(
-                statement.format(
-                    project=project_id, lanes=lanes, vector_bytes=vector_bytes, embedder=embedder
-                )
-            )
+        # One transaction: now() is the same in all statements.
+        values = {"lanes": lanes, "events": events_each, "vector_bytes": vector_bytes}
+        async with connection.transaction():
+            for _, statement in statements():
+                words = statement.format(project=project_id, embedder=embedder, **values)
+                await connection.execute(words)
         for index in indexes:
             await connection.execute(index["definition"])
         await connection.execute("VACUUM ANALYZE")

@@ -1,10 +1,13 @@
--- Rows of a large project: `lanes` scopes, each with 5 memories and 10 events. Each statement ends
--- with a line that has only `;`. The ids are hashes of numbers, so statements need no joins.
+-- Rows of a large project: `lanes` scopes, each with 5 memories and `events` events. Each statement ends
+-- with a line that has only `;`. The ids are hashes of numbers, so statements need no joins. The app
+-- "old" has more scopes than are read one by one, none of them among the newest of the project.
 INSERT INTO lanes (id, project_id, user_id, agent_id, app_id, run_id, accepted_seq, settled_seq,
-    state, created_at)
+    state, created_at, accepted_at)
 SELECT md5('l' || n)::uuid, '{project}', 'u' || n, CASE WHEN n % 3 = 0 THEN 'helper' END,
-    CASE WHEN n % 10 = 0 THEN 'web' END, CASE WHEN n % 4 = 0 THEN 'r' || n END, 10, 10, 'IDLE',
-    now() - interval '3 hours' - ({lanes} - n) * interval '10 s'
+    CASE WHEN n % 10 = 0 THEN 'web' WHEN n < {lanes} / 9 THEN 'old' END,
+    CASE WHEN n % 4 = 0 THEN 'r' || n END, {events}, {events}, 'IDLE',
+    now() - interval '3 hours' - ({lanes} - n) * interval '10 s',
+    now() - interval '1 hour' - ({lanes} - n) * interval '1 s'
 FROM generate_series(1, {lanes}) n
 ;
 INSERT INTO events (id, project_id, lane_id, seq, status, options, tokens, batch_id, mode,
@@ -14,34 +17,35 @@ SELECT md5('e' || n)::uuid, '{project}', md5('l' || (n - 1) % {lanes} + 1)::uuid
     '{{"infer": true, "metadata": {{}}, "immutable": false}}', 20, md5('b' || n)::uuid,
     'consolidate', CASE WHEN n % 500 = 0 THEN 'LLM_BAD_OUTPUT' END,
     CASE WHEN n % 700 = 0 THEN 'FAILED' ELSE 'SUCCEEDED' END, at, at, at + interval '2 s'
-FROM generate_series(1, {lanes} * 10) n,
-    LATERAL (SELECT now() - interval '1 hour' - ({lanes} * 10 - n) * interval '1 s' AS at) t
+FROM generate_series(1, {lanes} * {events}) n,
+    LATERAL (SELECT now() - interval '1 hour' - ({lanes} * {events} - n) * interval '1 s' AS at) t
 ;
 INSERT INTO messages (lane_id, seq, ordinal, role, content, said_at, terms)
 SELECT md5('l' || (n - 1) % {lanes} + 1)::uuid, (n - 1) / {lanes} + 1, 0, 'user',
     'I like dish number ' || n || ' very much',
-    now() - interval '1 hour' - ({lanes} * 10 - n) * interval '1 s',
+    now() - interval '1 hour' - ({lanes} * {events} - n) * interval '1 s',
     ARRAY['like', 'dish', 'number', n::text]
-FROM generate_series(1, {lanes} * 10) n
+FROM generate_series(1, {lanes} * {events}) n
 ;
 INSERT INTO turn_vectors (event_id, ordinal, lane_id, embedding, embedder, projected_version,
     accepted_at)
 SELECT md5('e' || n)::uuid, 0, md5('l' || (n - 1) % {lanes} + 1)::uuid, '', '{embedder}', 1, now()
-FROM generate_series(1, {lanes} * 10) n
+FROM generate_series(1, {lanes} * {events}) n
 ;
 INSERT INTO stage_runs (batch_id, stage, lane_id, output, ms)
 SELECT md5('b' || n)::uuid, 'extract', md5('l' || (n - 1) % {lanes} + 1)::uuid, NULL, 1
-FROM generate_series(1, {lanes} * 10) n
+FROM generate_series(1, {lanes} * {events}) n
 ;
 INSERT INTO event_costs (event_id, calls, prompt_tokens, completion_tokens)
-SELECT md5('e' || n)::uuid, 1, 100, 20 FROM generate_series(1, {lanes} * 10) n
+SELECT md5('e' || n)::uuid, 1, 100, 20 FROM generate_series(1, {lanes} * {events}) n
 ;
 INSERT INTO memories (id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash,
     terms, metadata, categories, attributed_to, embedding, embedder, projected_version, event_id,
     message_ordinal, said_at, valid_from, subject, attribute, slot, created_at, updated_at,
     stored_at, state)
 SELECT md5('m' || n)::uuid, '{project}', md5('l' || lane)::uuid, 'u' || lane,
-    CASE WHEN lane % 3 = 0 THEN 'helper' END, CASE WHEN lane % 10 = 0 THEN 'web' END,
+    CASE WHEN lane % 3 = 0 THEN 'helper' END,
+    CASE WHEN lane % 10 = 0 THEN 'web' WHEN lane < {lanes} / 9 THEN 'old' END,
     CASE WHEN lane % 4 = 0 THEN 'r' || lane END, 'User likes dish number ' || n,
     decode(md5('t' || n), 'hex'), ARRAY['user', 'like', 'dish', 'number', n::text],
     CASE WHEN n % 1000 = 0 THEN '{{"trip": "lisbon"}}'::jsonb ELSE '{{}}' END,
@@ -100,7 +104,7 @@ FROM generate_series(1, {lanes}) n, LATERAL (
 WHERE n % every = 0
 UNION ALL
 SELECT '{project}', kind, '', amount, NULL, NULL
-FROM (VALUES ('SUCCEEDED', {lanes} * 10), ('ADD', {lanes} * 10), ('NUMBER', {lanes} * 10),
+FROM (VALUES ('SUCCEEDED', {lanes} * {events}), ('ADD', {lanes} * {events}), ('NUMBER', {lanes} * {events}),
              ('MEMORY', {lanes} * 5)) b (kind, amount)
 ;
 INSERT INTO idempotency_keys (project_id, key, digest, event_id)

@@ -16,6 +16,7 @@ from deploy.docs.tables import table
 
 FOLDER = Path("docs/benchmarks")
 RECORD, PAGE, PLOT = (FOLDER / f"growth.{end}" for end in ("json", "md", "png"))
+EVENTS_RECORD = FOLDER / "growth_events.json"
 INTRO = """# Growth
 
 Cost of requests and of the sweeper's statements, by number of memories of one project: a scope has
@@ -33,15 +34,25 @@ Run = Mapping[str, Any]
 QUIET = 2.0
 
 
-def record(runs: Sequence[Run]) -> None:
+EVENTS_INTRO = """
+## Number of events
+
+The same 200,000 scopes with 1,000,000 memories, and 5 or 50 events each. `python -m
+tests.bench.growth --events` measures it. Load averages: {loads}.
+
+"""
+
+
+def record(runs: Sequence[Run], file: Path) -> None:
     """Keep the figures of a measurement."""
-    RECORD.write_text(json.dumps(list(runs), indent=1) + "\n", encoding="utf-8")
+    file.write_text(json.dumps(list(runs), indent=1) + "\n", encoding="utf-8")
 
 
 def write() -> None:
     """Write page and plot of the recorded figures."""
     runs: Sequence[Run] = json.loads(RECORD.read_text("utf-8"))
-    PAGE.write_text(page(runs), encoding="utf-8")
+    by_events = json.loads(EVENTS_RECORD.read_text("utf-8")) if EVENTS_RECORD.exists() else []
+    PAGE.write_text(page(runs) + events_part(by_events), encoding="utf-8")
     if _several(runs):
         plot(runs)
 
@@ -62,6 +73,16 @@ def page(runs: Sequence[Run]) -> str:
     of = f"{runs[-1]['memories']:,}"
     tables = table((f"table with its indexes, {of} memories", "MB", "bytes a memory"), sizes)
     return intro + image + table(("request or statement", *heads), rows) + "\n" + tables
+
+
+def events_part(runs: Sequence[Run]) -> str:
+    """The part of the page about the number of events; empty if nothing is recorded."""
+    if not runs:
+        return ""
+    heads = [f"{run['events']:,} events: ms / rows" for run in runs]
+    rows = [(name, *(_cell(name, run) for run in runs)) for name in runs[-1]["figures"]]
+    intro = EVENTS_INTRO.format(loads=", ".join(str(run["load"]) for run in runs))
+    return intro + table(("request or statement", *heads), rows)
 
 
 def _several(runs: Sequence[Run]) -> bool:

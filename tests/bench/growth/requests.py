@@ -7,7 +7,7 @@ runs several times; the best time counts, and the most rows that one node of a p
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -51,6 +51,7 @@ GETS = {
     "graph of a user": "/v1/graph/?user_id=u77",
     "graph of an agent": "/v1/graph/?agent_id=helper",
     "events of an app": "/v1/events/?app_id=web",
+    "events of an old app": "/v1/events/?app_id=old",
     "summary of a user": "/v1/summaries/?user_id=u77",
     "audit log": "/v1/audit/",
     "suggestions, OPEN": "/v1/suggestions/?state=OPEN",
@@ -129,8 +130,10 @@ class Server:
 ADD: dict[str, Any] = {"messages": [{"role": "user", "content": "I like tea."}]}
 
 
-async def measure(url: str, project_id: UUID, *, runs: int = RUNS) -> Figures:
-    """Milliseconds and rows of each request and job over the filled project."""
+async def measure(
+    url: str, project_id: UUID, *, runs: int = RUNS, only: Collection[str] | None = None
+) -> Figures:
+    """Milliseconds and rows of each request and job over the filled project, or of some."""
     ledger = build_ledger(url)
     figures: dict[str, dict[str, float]] = {}
     try:
@@ -140,6 +143,8 @@ async def measure(url: str, project_id: UUID, *, runs: int = RUNS) -> Figures:
             service.engine.project = own
             server = Server(service, ledger, ProjectId(project_id), key)
             work = server.work()
+            if only is not None:
+                work = {name: run for name, run in work.items() if name in only}
             for name, run in work.items():
                 figures[name] = {"ms": await _best_ms(run, runs)}
             with explaining(ledger.engine, ledger.pools.adds) as recorder:

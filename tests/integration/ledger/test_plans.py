@@ -93,6 +93,7 @@ SEARCHED = ({"user_id": "u77"}, {"app_id": "web"}, {"agent_id": "helper"})
 WIDE = (
     *("/v1/memories/?user_id=u77", "/v1/memories/?app_id=web", "/v1/memories/?agent_id=helper"),
     *("/v1/events/?user_id=u77", "/v1/events/?agent_id=helper", "/v1/events/?app_id=web"),
+    *("/v1/events/?app_id=old", "/v1/events/?app_id=old&page=3"),
     *("/v1/events/?status=FAILED", "/v1/events/?graph_status=FAILED", "/v1/events/?page=2"),
     *("/v1/entities/?page_size=100", "/v1/entities/?page=2&page_size=100", "/v1/stats/"),
     "/v1/transfer/export/?app_id=web",
