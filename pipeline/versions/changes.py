@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
+from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.rows import as_memory
 from pipeline.versions.states import COLUMNS, MOMENT, last, pin_values, pinned_columns
@@ -74,7 +76,7 @@ class Changes:
     """Store that compares two times."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def page(
         self,
@@ -93,28 +95,49 @@ class Changes:
         third value is True if the page and the numbers are those of the newest changes of the
         project only, `COUNTED` behind the page: without a memory, a user or a run.
         """
-        of_memory = memory_id is not None
-        both = _differing(tuple(sorted(ids)), of_memory=of_memory)
+        query = _page(tuple(sorted(ids)), of_memory=memory_id is not None)
         values = {"in_project": project_id, "since": since, "until": until, "memory": memory_id}
         values |= pin_values(dict(ids)) | {"reach": offset + limit + COUNTED}
-        newest = select(both).order_by(both.c.at.desc(), both.c.id).limit(limit).offset(offset)
-        numbers = select(both.c.kind, func.count().label("number")).group_by(both.c.kind)
-        async with self._single.connect() as connection:
-            counts = (await connection.execute(numbers, values)).all()
-            rows = (await connection.execute(newest, values)).all()
-            walked = 0
-            if not of_memory and NARROW.isdisjoint(ids):
-                walk = select(func.count()).select_from(_walked())
-                walked = await connection.scalar(walk, values) or 0
-        numbers_by_kind = dict.fromkeys(ChangeKind, 0) | {
-            ChangeKind(row.kind): row.number for row in counts
-        }
-        return [_change(row) for row in rows], numbers_by_kind, walked == values["reach"]
+        rows = await self._direct.rows(query, values | {"limit": limit, "offset": offset})
+        numbers = {kind: getattr(rows[0], kind.value) for kind in ChangeKind}
+        changes = [_change(row) for row in rows if row.kind is not None]
+        return changes, numbers, rows[0].walked == values["reach"]
 
 
-def _differing(pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
-    """Rows of the memories that differ, with the columns of both times."""
-    changed = _changed(pins, of_memory=of_memory).cte("changed")
+@cache
+def _page(pins: tuple[str, ...], *, of_memory: bool) -> Select[Any]:
+    """Select a page of the memories that differ, with the columns of both times.
+
+    Each row has the numbers of all of them, by kind, and that of the changes walked. At least one
+    row: without a memory, its `kind` is NULL. Only the memories of the page are read whole.
+    """
+    walked = _walked()
+    wide = not of_memory and NARROW.isdisjoint(pins)
+    number = select(func.count()).select_from(walked).scalar_subquery() if wide else literal(0)
+    differing = _differing(pins, walked, of_memory=of_memory).cte("differing")
+    counts = (func.count().filter(differing.c.kind == kind.value) for kind in ChangeKind)
+    of_kinds = (count.label(kind.value) for count, kind in zip(counts, ChangeKind, strict=True))
+    numbers = select(*of_kinds, number.label("walked")).select_from(differing).subquery("numbers")
+    newest = select(differing).order_by(differing.c.at.desc(), differing.c.id)
+    newest = newest.limit(bindparam("limit", type_=Integer))
+    page = newest.offset(bindparam("offset", type_=Integer)).subquery("page")
+    before, after = (_active(time, pins, page, of_memory=of_memory) for time in (SINCE, UNTIL))
+    shown = (
+        select(
+            page,
+            *(_shown(before, name).label(f"before_{name}") for name in READ),
+            *(_shown(after, name).label(f"after_{name}") for name in READ),
+        )
+        .select_from(page.outerjoin(before, true()).outerjoin(after, true()))
+        .subquery("shown")
+    )
+    rows = select(numbers, shown).select_from(numbers.outerjoin(shown, true()))
+    return rows.order_by(shown.c.at.desc(), shown.c.id)
+
+
+def _differing(pins: tuple[str, ...], walked: FromClause, *, of_memory: bool) -> Select[Any]:
+    """Select the memories that differ, with the kind and the time of the difference."""
+    changed = _changed(pins, walked, of_memory=of_memory).cte("changed")
     before, after = (_active(time, pins, changed, of_memory=of_memory) for time in (SINCE, UNTIL))
     kind = case(
         (before.c.id.is_(None), literal(ChangeKind.ADDED.value)),
@@ -123,17 +146,11 @@ def _differing(pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
     )
     differs = or_(*(before.c[name].is_distinct_from(after.c[name]) for name in COMPARED))
     appeared = before.c.id.is_(None) != after.c.id.is_(None)
+    at = func.coalesce(after.c.stored_at, before.c.replaced_at).label("at")
     return (
-        select(
-            changed.c.id,
-            kind.label("kind"),
-            func.coalesce(after.c.stored_at, before.c.replaced_at).label("at"),
-            *(_shown(before, name).label(f"before_{name}") for name in READ),
-            *(_shown(after, name).label(f"after_{name}") for name in READ),
-        )
+        select(changed.c.id, kind.label("kind"), at)
         .select_from(changed.outerjoin(before, true()).outerjoin(after, true()))
         .where(or_(appeared, and_(before.c.id.is_not(None), differs)))
-        .subquery("differing")
     )
 
 
@@ -142,7 +159,7 @@ def _shown(rows: FromClause, name: str) -> ColumnElement[Any]:
     return func.left(column, MOST_READ_CHARACTERS + 1) if name == "text" else column
 
 
-def _changed(pins: tuple[str, ...], *, of_memory: bool) -> Select[Any]:
+def _changed(pins: tuple[str, ...], walked: FromClause, *, of_memory: bool) -> Select[Any]:
     """Ids of the memories that have changed between the times.
 
     With narrow pins: the memories with these ids that have changed, a look-up for each. Otherwise
@@ -162,7 +179,7 @@ def _changed(pins: tuple[str, ...], *, of_memory: bool) -> Select[Any]:
             .select_from(memories.join(changed, true()))
             .where(pinned_columns(memories, pins), shown(memories, pins))
         )
-    ids = select(_walked().c.memory_id.label("id")).distinct()
+    ids = select(walked.c.memory_id.label("id")).distinct()
     if not pins:
         return ids
     newest = ids.subquery("newest")
@@ -187,7 +204,7 @@ def _walked() -> FromClause:
     history = memory_history.c
     order = (history.created_at.desc(), history.memory_id, history.version.desc())
     newest = select(history.memory_id).where(_within(), ~history.temporary).order_by(*order)
-    return newest.limit(REACH).subquery("walked")
+    return newest.limit(REACH).cte("walked")
 
 
 def _active(
