@@ -14,7 +14,6 @@ from sqlalchemy import (
     Integer,
     ScalarSelect,
     Select,
-    and_,
     bindparam,
     case,
     cast,
@@ -100,16 +99,21 @@ def placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
 def placed_turns(turns: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     """Select turns as candidates, each with the turn before it."""
     before = just_before(turns)
-    its_message = and_(
-        messages.c.lane_id == turns.c.lane_id,
-        messages.c.seq == turns.c.seq,
-        messages.c.ordinal == turns.c.ordinal,
+    its_message = (
+        select(messages.c.content)
+        .where(
+            messages.c.lane_id == turns.c.lane_id,
+            messages.c.seq == turns.c.seq,
+            messages.c.ordinal == turns.c.ordinal,
+        )
+        .limit(1)  # so the planner looks up one message for each turn
+        .lateral("its_message")
     )
-    content = messages.c.content
+    content = its_message.c.content
     return (
         select(*_candidate_columns(turns, turns, before, turns.c.speaker, content), *more)
         .select_from(turns)
-        .join(messages, its_message)
+        .join(its_message, true())
         .outerjoin(before, true())
         .where(~forgotten(turns))
     )

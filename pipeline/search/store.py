@@ -4,7 +4,7 @@ Words are compared by BM25 over the scope of the query: rarity and length are co
 word that is rare for a tenant is rare regardless of other tenants' texts. Source:
 tests/bench/search.py; ts_rank_cd of PostgreSQL ignores rarity and finds far less. A scope of more
 than MOST_WHOLE memories is not read: an inverted index selects the memories to score, see
-pipeline/search/words.py.
+pipeline/search/words.py. Of very many turns the newest are read: see newest_turns.py there.
 
 Statements depend on the shape of a query, not on its values, so a shape is not compiled each time.
 """
@@ -64,6 +64,7 @@ from pipeline.search.candidate_columns import (
 )
 from pipeline.search.candidates import Candidate
 from pipeline.search.lookups import MOST_COUNTED, by_lookups, looking, owner_names, word_counts
+from pipeline.search.newest_turns import large_scope, newest_turns
 from pipeline.search.sql import statement
 from pipeline.search.statistics import Count, StatisticsCache
 from pipeline.search.where import Shape, Where
@@ -122,6 +123,24 @@ class Passages:
         """
         if not query_terms:
             return NO_WORDS
+        compare = partial(self._compare, query_terms, limit=limit, with_terms=with_terms)
+        scope = None
+        if where.is_current and where.shape.turns:
+            scope = await large_scope(self._direct, where)
+        if scope is None:
+            return await compare(where)
+        alone = replace(where, shape=replace(where.shape, turns=False))
+        facts = await compare(alone) if where.shape.facts else NO_WORDS
+        values = {**asking(query_terms, limit=limit), "with_terms": with_terms}
+        values |= {**where.values, "lanes": scope.lane_ids}
+        build = _by_words_of_project if scope.lane_ids is None else _by_words_of_lanes
+        rows = await self._rows(build, replace(where.shape, facts=False), values)
+        return _best_of(facts, _word_hits(rows), limit=limit)
+
+    async def _compare(
+        self, query_terms: Sequence[str], where: Where, *, limit: int, with_terms: bool
+    ) -> WordHits:
+        """Compare the passages of a scope: all of them, or memories by lookups."""
         statistics = self._kept_statistics(where) if where.of_pins_only else None
         if statistics is None:
             values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
@@ -311,7 +330,21 @@ def _by_words(shape: Shape) -> ClauseElement:
     Of memories alone, the newest MOST_WHOLE are compared, and one more tells that there are others.
     At least one row: without passages, it has only `texts`, the number of passages read.
     """
-    scope = _scope(shape)
+    return _ranked_first(shape, _scope(shape))
+
+
+def _by_words_of_lanes(shape: Shape) -> ClauseElement:
+    """Like `_by_words`, for the newest turns of the lanes `lanes`."""
+    return _ranked_first(shape, newest_turns(shape, of_lanes=True).cte("scope"))
+
+
+def _by_words_of_project(shape: Shape) -> ClauseElement:
+    """Like `_by_words`, for the newest turns of the project."""
+    return _ranked_first(shape, newest_turns(shape, of_lanes=False).cte("scope"))
+
+
+def _ranked_first(shape: Shape, scope: CTE) -> ClauseElement:
+    """Select the ranked passages of `scope` as candidates; all of them, if they are few."""
     ranked = ranking(scope).cte("ranked")
     texts = select(func.count()).select_from(scope).scalar_subquery()
     few = texts <= bindparam("limit", type_=Integer)
@@ -346,6 +379,13 @@ def _word_hits(rows: Sequence[Any]) -> WordHits:
     }
     by_key = {candidate.key: candidate for candidate in candidates}
     return WordHits(shares, by_key, texts=rows[0]["texts"])
+
+
+def _best_of(facts: WordHits, turns: WordHits, *, limit: int) -> WordHits:
+    """The hits of a large scope, of which not all turns were compared, best first."""
+    shares = sorted({**facts.shares, **turns.shares}.items(), key=lambda hit: -hit[1])[:limit]
+    candidates = {**facts.candidates, **turns.candidates}
+    return WordHits(dict(shares), candidates, cut=True, texts=facts.texts + turns.texts)
 
 
 def _scope(shape: Shape) -> CTE:
