@@ -27,14 +27,15 @@ class Stack:
     """A local stack in `data_dir`.
 
     `settings` are further MEMLANE_… variables, not set if they are empty; `programs` replace
-    Memlane's own processes, each
-    with arguments of Python.
+    Memlane's own processes, each with arguments of Python. `confirmed`: apply settings that differ
+    from those of the last start in `data_dir`.
     """
 
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=ports.choose)
     programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    confirmed: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
@@ -70,7 +71,7 @@ class Stack:
         )
 
     def up(self) -> str:
-        done = self.command("up", *self._stand_ins())
+        done = self.command("up", *(["--yes"] if self.confirmed else []), *self._stand_ins())
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -337,7 +337,8 @@ async def measure(
 ) -> Figures:
     """All figures of one vector store. A folder with a stack's data is used again."""
     with provider() as base_url:
-        running = Stack(folder / name, hosted(base_url, MEMLANE_VECTORS=name))
+        # The stand-in has another port each time: a changed setting.
+        running = Stack(folder / name, hosted(base_url, MEMLANE_VECTORS=name), confirmed=True)
         figures: Figures = {}
         async with running:
             scopes = await fill(running, name, sizes)
