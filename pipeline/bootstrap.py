@@ -254,6 +254,7 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
         usage_for=timedelta(days=usage_days) if usage_days else None,
         profiles_for=timedelta(days=settings.profile_days) if settings.profile_days else None,
         states_for=timedelta(days=settings.past_state_days) if settings.past_state_days else None,
+        erased_for=timedelta(days=settings.erasure_days) if settings.erasure_days else None,
     )
 
 

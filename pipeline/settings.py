@@ -255,8 +255,8 @@ class Settings(BaseSettings):
     """Hours after which a temporary run is erased, if its request names no time."""
     retention_days: Annotated[float, Field(ge=0)] = 30.0
     """Days that stage outputs are kept after their event has ended; a replay with recorded answers
-    reads them. `0`: no limit. Events, messages, receipts and history are always kept. Adds to a
-    private run are refused for as long after its end.
+    reads them. `0`: no limit. Events, messages, receipts and history are kept. Adds to a private
+    run are refused for as long after its end.
     """
 
     audit_days: Annotated[float, Field(ge=0)] = 365.0
@@ -279,6 +279,11 @@ class Settings(BaseSettings):
     """Days that a state of a memory is kept after another one replaced it: an `as_of` further back,
     and a `valid_at` that only this state answers, lack it. Its text stays in the history. `0`: no
     limit.
+    """
+
+    erasure_days: Annotated[float, Field(ge=0)] = 730.0
+    """Days that the receipt of an erasure is kept, and the numbers that it leaves of events; the
+    counts of the project stay. `0`: no limit. Projects with seals keep both without a limit.
     """
 
     # ── Back-pressure ──

@@ -174,6 +174,7 @@ class Sweeper:
         values = await self._retention.forget_profile_values()
         states = await self._retention.forget_past_states()
         runs = await self._retention.forget_private_runs()
+        erased = await self._retention.forget_erased()
         audit, samples = (
             await self._retention.forget_audit(),
             await self._retention.forget_samples(),
@@ -183,6 +184,7 @@ class Sweeper:
         counts |= {
             "profile_values": values,
             "past_states": states,
+            "erased": erased,
             "jobs": jobs,
             "audit": audit,
             "samples": samples,

@@ -86,6 +86,7 @@ erasures = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
     CheckConstraint("(memory_ids IS NULL) = (due_at IS NULL)", name="due"),
+    Index("ix_erasures_created", "project_id", "created_at"),
     Index("ix_erasures_due", "of_session", "due_at", postgresql_where=text("due_at IS NOT NULL")),
 )
 

@@ -1,11 +1,13 @@
-"""Deletion of rows after their retention time; never of events, messages, receipts, memories or
-history.
+"""Deletion of rows after their retention time; never of messages, receipts, memories or history,
+and of events only what an erasure has left.
 
 Any number of processes can run it at once: each locks rows that no other one has locked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import TextClause
@@ -19,96 +21,98 @@ A_SHARE = 1_000
 SAMPLES_FOR = timedelta(days=14)
 
 
+@dataclass(frozen=True, slots=True)
 class Retention:
     """Delete expired idempotency keys and jobs of profiles, answers of dry runs, stage outputs,
-    ended private runs, the audit log, daily costs of users, past values of profiles, past states of
-    memories, and the samples that the console shows.
+    ended private runs, what erasures leave, the audit log, daily costs of users, past values of
+    profiles, past states of memories, and the samples that the console shows.
 
     `outputs_for` None: stage outputs and ended private runs are kept without a limit. `audit_for`
     None: the audit log is. `usage_for` None: the costs are. `profiles_for` None: past values are.
-    `states_for` None: past states are.
+    `states_for` None: past states are. `erased_for` None: erased events and receipts of erasures
+    are.
     """
 
-    def __init__(
-        self,
-        engine: AsyncEngine,
-        *,
-        keys_for: timedelta,
-        outputs_for: timedelta | None,
-        audit_for: timedelta | None = None,
-        reads_for: timedelta = timedelta(days=30),
-        usage_for: timedelta | None = None,
-        profiles_for: timedelta | None = None,
-        states_for: timedelta | None = None,
-    ) -> None:
-        """Set the lifetimes; those of samples of the queue are fixed."""
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._keys_for = keys_for
-        self._outputs_for = outputs_for
-        self._audit_for = audit_for
-        self._reads_for = reads_for
-        self._usage_for = usage_for
-        self._profiles_for = profiles_for
-        self._states_for = states_for
+    engine: AsyncEngine
+    keys_for: timedelta
+    outputs_for: timedelta | None
+    audit_for: timedelta | None = None
+    reads_for: timedelta = timedelta(days=30)
+    usage_for: timedelta | None = None
+    profiles_for: timedelta | None = None
+    states_for: timedelta | None = None
+    erased_for: timedelta | None = None
 
     async def forget_keys(self) -> int:
         """Delete idempotency keys older than `keys_for`. Returns their number."""
-        return await self._let_go(statement("forget_idempotency_keys"), self._keys_for)
+        return await self._let_go(statement("forget_idempotency_keys"), self.keys_for)
 
     async def forget_profile_jobs(self) -> int:
         """Delete jobs of profiles older than `keys_for`. Returns their number."""
-        return await self._let_go(statement("forget_profile_jobs"), self._keys_for)
+        return await self._let_go(statement("forget_profile_jobs"), self.keys_for)
 
     async def forget_profile_values(self) -> int:
         """Delete values of profiles replaced before `profiles_for`. Returns their number."""
-        if self._profiles_for is None:
+        if self.profiles_for is None:
             return 0
-        return await self._let_go(statement("forget_profile_values"), self._profiles_for)
+        return await self._let_go(statement("forget_profile_values"), self.profiles_for)
 
     async def forget_past_states(self) -> int:
         """Delete states of memories replaced before `states_for`. Returns their number."""
-        if self._states_for is None:
+        if self.states_for is None:
             return 0
-        return await self._let_go(statement("forget_past_states"), self._states_for)
+        return await self._let_go(statement("forget_past_states"), self.states_for)
 
     async def forget_answers(self) -> int:
         """Delete answers of dry runs after their lifetime. Returns their number."""
-        async with self._engine.connect() as connection:
-            query = statement("forget_answers")
-            return (await connection.execute(query, {"limit": A_SHARE})).rowcount
+        return await self._delete(statement("forget_answers"), {})
 
     async def forget_private_runs(self) -> int:
         """Delete ended private runs older than `outputs_for`. Returns their number.
 
         From then on their ids are those of ordinary runs.
         """
-        if self._outputs_for is None:
+        if self.outputs_for is None:
             return 0
-        return await self._let_go(statement("forget_private_runs"), self._outputs_for)
+        return await self._let_go(statement("forget_private_runs"), self.outputs_for)
+
+    async def forget_erased(self) -> int:
+        """Delete erased events, and erasures with their receipts, older than `erased_for`.
+
+        Returns the number of events.
+        """
+        if self.erased_for is None:
+            return 0
+        erased = await self._let_go(statement("forget_erased"), self.erased_for)
+        return erased + await self._let_go(statement("forget_erasures"), self.erased_for)
 
     async def drop_outputs(self) -> int:
         """Delete stage outputs older than `outputs_for`. Returns their number."""
-        if self._outputs_for is None:
+        if self.outputs_for is None:
             return 0
-        return await self._let_go(statement("drop_outputs"), self._outputs_for)
+        return await self._let_go(statement("drop_outputs"), self.outputs_for)
 
     async def forget_audit(self) -> int:
         """Delete entries of the audit log older than `audit_for`. Returns their number."""
-        if self._audit_for is None:
+        if self.audit_for is None:
             return 0
-        return await self._let_go(statement("forget_audit"), self._audit_for)
+        return await self._let_go(statement("forget_audit"), self.audit_for)
 
     async def forget_samples(self) -> int:
         """Delete sampled reads and samples of the queue after their time. Returns their number."""
-        reads = await self._let_go(statement("forget_reads"), self._reads_for)
+        reads = await self._let_go(statement("forget_reads"), self.reads_for)
         return reads + await self._let_go(statement("forget_samples"), SAMPLES_FOR)
 
     async def forget_usage(self) -> int:
         """Delete daily costs of users older than `usage_for`. Returns the number of rows."""
-        if self._usage_for is None:
+        if self.usage_for is None:
             return 0
-        return await self._let_go(statement("forget_usage"), self._usage_for)
+        return await self._let_go(statement("forget_usage"), self.usage_for)
 
     async def _let_go(self, query: TextClause, age: timedelta) -> int:
-        async with self._engine.connect() as connection:
-            return (await connection.execute(query, {"age": age, "limit": A_SHARE})).rowcount
+        return await self._delete(query, {"age": age})
+
+    async def _delete(self, query: TextClause, values: Mapping[str, timedelta]) -> int:
+        single = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        async with single.connect() as connection:
+            return (await connection.execute(query, {**values, "limit": A_SHARE})).rowcount

@@ -150,6 +150,7 @@ class Engine:
             outputs_for=None,
             profiles_for=timedelta(days=365),
             states_for=timedelta(days=365),
+            erased_for=timedelta(days=730),
         )
 
     def scope(self, user_id: str = "maya") -> Scope:

@@ -37,6 +37,9 @@ WITH line AS (
     -- An incognito event has no row: it is three counts, which go together.
     SELECT project_id, unnest(ARRAY['INCOGNITO', 'SUCCEEDED', 'NUMBER']), '', amount
     FROM line WHERE kind = 'INCOGNITO'
+    UNION ALL
+    SELECT project_id, unnest(ARRAY[kind, substr(kind, 6)]), '', amount
+    FROM line WHERE starts_with(kind, 'GONE ')
 ), counted AS (
     SELECT project_id, kind, owner, sum(amount) AS amount FROM counted_rows
     GROUP BY project_id, kind, owner

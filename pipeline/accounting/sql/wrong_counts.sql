@@ -1,6 +1,7 @@
 -- Counts of the books that differ from their rows, from one snapshot: `missing` is what a count lacks.
 -- `plural`: only the numbers of owners, which follow from the counts of the owners; else all others.
--- Counts without rows are left out: searches, and events of incognito sessions are part of others.
+-- Counts without rows are left out: searches. Events of incognito sessions, and erased ones that are
+-- deleted, are part of others.
 WITH line AS (
     SELECT project_id, kind, owner, amount FROM books
     UNION ALL
@@ -38,6 +39,10 @@ WITH line AS (
     -- An event of an incognito session has no row: it is three counts, which go together.
     SELECT project_id, unnest(ARRAY['INCOGNITO', 'SUCCEEDED', 'NUMBER']), '', amount, NULL, NULL
     FROM line WHERE kind = 'INCOGNITO' AND NOT CAST(:plural AS boolean)
+    UNION ALL
+    -- Erased events whose rows are deleted count as before.
+    SELECT project_id, unnest(ARRAY[kind, substr(kind, 6)]), '', amount, NULL, NULL
+    FROM line WHERE starts_with(kind, 'GONE ') AND NOT CAST(:plural AS boolean)
 ), expected AS (
     SELECT project_id, kind, owner, sum(amount) AS amount, min(since) AS since, max(last_at) AS last_at
     FROM row_counts GROUP BY project_id, kind, owner

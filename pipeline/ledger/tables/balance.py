@@ -11,6 +11,7 @@ inserted, so no two transactions wait for each other; the sweeper adds them up i
     an event type      events of this type
     REPLAY             replays of events
     NUMBER             sequence numbers that lanes have assigned
+    GONE and a kind    the part of a count above whose events are deleted: erased ones, after a time
     MEMORY             ACTIVE memories
     user agent app run ACTIVE memories of the owner
     users agents …     owners with ACTIVE memories, kept by a trigger of `books`

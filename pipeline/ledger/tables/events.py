@@ -88,6 +88,13 @@ events = Table(
         "created_at",
         postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
     ),
+    # What is left of erased events, which retention deletes.
+    Index(
+        "ix_events_erased",
+        "project_id",
+        "erased_at",
+        postgresql_where=text("erased_at IS NOT NULL"),
+    ),
     # Few among many: those of a failure code, and those whose graph can be built again.
     Index(
         "ix_events_code",

@@ -14,7 +14,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events import owners
 from pipeline.events.owners import page_of_owner
-from pipeline.ingest.accept import accept
+from pipeline.ingest.add import add_messages
 from tests.support.engine import Engine
 
 RUNS, EACH = 12, 4
@@ -37,7 +37,7 @@ EXPECTED = """
 
 
 async def add(engine: Engine, **ids: str) -> None:
-    await accept(
+    await add_messages(
         Scope(engine.project.id, **ids),
         [Message(Role.USER, "I live in Berlin.")],
         AddOptions(),

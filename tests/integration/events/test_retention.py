@@ -10,11 +10,16 @@ from uuid import UUID
 from sqlalchemy import text
 
 from api.events import responses as event_responses
+from pipeline.accounting.recount import Recount
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
+from pipeline.erasure import service as erasure
+from pipeline.erasure.store import OwnerKey
 from pipeline.events import retention
 from pipeline.events.retention import Retention
 from pipeline.ingest.add import add_messages
+from pipeline.tenants.private_runs import Privacy
 from tests.support.engine import Engine
 
 DAY = timedelta(days=1)
@@ -153,3 +158,86 @@ async def test_daily_costs_of_users_go_and_those_of_the_project_stay(engine: Eng
     query = "SELECT user_id, current_date - day FROM usage_daily ORDER BY 1, 2"
     rows = [tuple(row) for row in await execute(engine, query)]
     assert rows == [("", 0), ("", 39), ("", 41), ("", 900), ("maya", 0), ("maya", 39)]
+
+
+async def erase_a_session_and_a_user(engine: Engine) -> list[UUID]:
+    """Erase a temporary run with two events, and a user with one. Returns the erasures' events."""
+    ledger, project_id = engine.ledger, engine.project.id
+    await ledger.private_runs.declare(project_id, "visit", Privacy.TEMPORARY)
+    for sentence in ("I live in Berlin.", "I like tea."):
+        await add_messages(
+            Scope(project_id, user_id="maya", run_id="visit"),
+            [Message(Role.USER, sentence)],
+            AddOptions(),
+            said_at=None,
+            ledger=ledger,
+            dispatcher=engine.hints,
+        )
+    await add(engine, "hers", user_id="noor")
+    await engine.drain()
+    ids = [
+        await ledger.erasures.erase(project_id, OwnerKey(kind, name))
+        for kind, name in (("run", "visit"), ("user", "noor"))
+    ]
+    for _ in range(2):  # a second pass looks for vectors that were written beside the first one
+        for of_sessions in (True, False):
+            index = engine.services.index
+            await erasure.finish(erasures=ledger.erasures, index=index, of_sessions=of_sessions)
+        await execute(engine, "UPDATE erasures SET due_at = now() WHERE due_at IS NOT NULL")
+    return ids
+
+
+async def age_erasures(engine: Engine) -> None:
+    """Make erasures and what they have left two days older."""
+    await execute(engine, "UPDATE events SET erased_at = erased_at - interval '2 days'")
+    await execute(engine, "UPDATE erasures SET created_at = created_at - interval '2 days'")
+
+
+async def rows(engine: Engine) -> dict[str, int]:
+    """Number of rows of the tables that an erasure empties or writes."""
+    tables = ("events", "erasures", "event_costs", "stage_runs")
+    counts = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in tables)
+    return {row[0]: row[1] for row in await execute(engine, counts)}
+
+
+async def test_what_an_erasure_leaves_goes_after_a_time_and_the_counts_stay(
+    engine: Engine,
+) -> None:
+    await add(engine, "mine", user_id="ada")
+    await erase_a_session_and_a_user(engine)
+    before, stored = await engine.ledger.balance.totals(), await rows(engine)
+    assert stored["events"] == 6
+    limited = Retention(engine.ledger.engine, keys_for=DAY, outputs_for=None, erased_for=DAY)
+    assert await limited.forget_erased() == 0
+    await age_erasures(engine)
+    assert await keeper(engine).forget_erased() == 0
+    assert await rows(engine) == stored
+    assert await limited.forget_erased() == 5
+    assert await limited.forget_erased() == 0
+    left = await rows(engine)
+    assert (left["events"], left["erasures"]) == (1, 0)
+    assert left["stage_runs"] < stored["stage_runs"]
+    after = await engine.ledger.balance.totals()
+    assert after == before
+    assert after.balanced
+    assert await Recount(engine.ledger.engine).wrong() == 0
+    await engine.ledger.balance.fold()
+    assert await Recount(engine.ledger.engine).wrong() == 0
+
+
+async def test_erasures_stay_in_a_project_with_seals_and_while_vectors_are_left(
+    engine: Engine,
+) -> None:
+    ids = await erase_a_session_and_a_user(engine)
+    await age_erasures(engine)
+    limited = Retention(engine.ledger.engine, keys_for=DAY, outputs_for=None, erased_for=DAY)
+    sealed = "INSERT INTO seal_projects (project_id, state) SELECT id, 'complete' FROM projects"
+    await execute(engine, sealed)
+    assert await limited.forget_erased() == 0
+    await execute(engine, "DELETE FROM seal_projects")
+    due = "UPDATE erasures SET due_at = now(), memory_ids = '{}' WHERE of_session"
+    await execute(engine, due)
+    assert await limited.forget_erased() == 4
+    assert (await rows(engine))["erasures"] == 1
+    receipt = await engine.ledger.erasures.receipt(engine.project.id, ids[0])
+    assert receipt.counts["events"] == 2

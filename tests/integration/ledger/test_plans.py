@@ -227,6 +227,7 @@ async def jobs(server: Filled) -> None:
         "profiles": profiles.refresh(pause_s=0.0, most=10, ledger=ledger, dispatcher=engine.hints),
         "profile values": engine.retention.forget_profile_values(),
         "past states": engine.retention.forget_past_states(),
+        "erased events": engine.retention.forget_erased(),
         "profile jobs": engine.retention.forget_profile_jobs(),
         "keys": engine.retention.forget_keys(),
         "answers": engine.retention.forget_answers(),
