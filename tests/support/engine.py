@@ -214,10 +214,13 @@ class Engine:
 
     async def pass_time(self, seconds: float) -> None:
         """Move the due times of all lanes and probes closer by this many seconds."""
+        due = select(lanes.c.id).where(lanes.c.due_at.is_not(None))
         async with self.ledger.engine.begin() as connection:
+            # In the order in which all transactions lock lanes.
+            locked = await connection.scalars(due.order_by(lanes.c.id).with_for_update())
             await connection.execute(
                 update(lanes)
-                .where(lanes.c.due_at.is_not(None))
+                .where(lanes.c.id.in_(locked.all()), lanes.c.due_at.is_not(None))
                 .values(due_at=lanes.c.due_at - text(f"interval '{seconds} seconds'"))
             )
             await connection.execute(
