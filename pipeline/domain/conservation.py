@@ -10,7 +10,9 @@
              it, or another text of the same decision that gives its slot another value, or that
              keeps its values and most of its words. A request to forget takes back.
     both     need a fact about the same matter: the same slot, and without slots a common word
-             besides the subject, a near meaning, or a new text with words of the old one. A request
+             besides the subject, a near meaning, or a new text with words of the old one. A memory
+             without any name, number or date is updated by a text with a third of its words. What
+             a relative of the user does is no matter of the user. A request
              to forget has a slot of its own matter rarely: the words decide, at any time, and each
              word, name, number and date that goes must be one that the request names. Of a fact
              and a memory one of which is about a time that is over, neither changes the other,
@@ -44,6 +46,7 @@ from pipeline.text.edit_distance import one_letter_apart
 from pipeline.text.endings import is_requested
 from pipeline.text.forget_requests import asks_to_forget, forgotten_matter
 from pipeline.text.past import is_past
+from pipeline.text.relatives import relative
 from pipeline.text.slots import Cardinality
 from pipeline.text.stated_slots import of_other_subjects, same_slot, stated_slot
 from pipeline.text.terms import fold, terms
@@ -72,7 +75,7 @@ _GENERAL = frozenset(terms(_GENERAL_WORDS))
 # The user as the subject of a statement, without a name.
 THE_USER = re.compile(
     r"^(?:(?:(?:the )?user|you|(?:der |die )?(?:be)?nutzer(?:in)?|du|(?:el |la )?usuari[oa]|tú)\b"
-    r"|用户|你)",
+    r"|l['’]utilisat(?:eur|rice)\b|用户|你)",
     re.IGNORECASE,
 )
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
@@ -536,16 +539,28 @@ def _other_subject(change: Replacement) -> bool:
     return not (stated(change.fact).keeps(leading[0]) or stated(change.old).keeps(of_fact[0]))
 
 
+def _of_relative(change: Replacement) -> bool:
+    """Tell if one is about a relative of the user, and the other about the user alone."""
+    person, other = relative(change.fact), relative(change.old)
+    if bool(person) is bool(other):
+        return False
+    text = change.old if person else change.fact
+    return bool(THE_USER.match(text)) and fold(person or other or "") not in fold(text)
+
+
 def same_matter(change: Replacement) -> bool:
     """Tell if fact and memory have the same slot, or without slots share words or are near."""
     if change.old_slot and change.fact_slot:
         return change.old_slot == change.fact_slot
-    if _other_subject(change):
+    if _other_subject(change) or _of_relative(change):
         return False
     if change.similarity >= NEAR or (change.new and _same_frame(change.old, change.new)):
         return True
     about = matter(change.old)
-    if not about.isdisjoint(matter(change.fact)):
+    # Nothing else protects a statement without values: "takes lisinopril", "takes metformin".
+    protected = change.new is None or any(not value.leads for value in stated(change.old).values)
+    protected = protected or polarity.takes_back(change.fact)
+    if protected and not about.isdisjoint(matter(change.fact)):
         return True
     return bool(about) and len(about & matter(change.new or "")) >= SAME_WORDS * len(about)
 

@@ -106,6 +106,13 @@ _FORMER = re.compile(
     rf"(?:\b(?:{_INSTEAD_OF})\b|代替|而不是|不是|[从由比])\W{{0,3}}(?-i:[a-zà-ÿ]{{1,5}} )?$",
     re.IGNORECASE,
 )
+# An exchange: "traded the Civic in for", "tauschte den Golf gegen", "cambió Movistar por".
+_EXCHANGED = re.compile(
+    r"(?:\b(?:trad(?:ed|es)|swapp(?:ed|s)|swaps|exchang(?:ed|es)|tauschte?|getauscht|cambi(?:ó|a)"
+    r"|troqué|échangé)\b|把)\W{0,3}(?:(?-i:[a-zà-ÿ]{1,5}) )?$",
+    re.IGNORECASE,
+)
+_FOR = re.compile(r"[\w ]{0,12}?(?:\b(?:for|gegen|por|pour|contre)\b|换成|改成)", re.IGNORECASE)
 # Longest words that name a value as the former one, in characters.
 _MOST_FORMER = 40
 # Most clauses of a statement that are read one by one; the rest is one.
@@ -124,7 +131,9 @@ def puts_aside(text: str, value: str) -> bool:
         low, sought = text, value
     at = low.find(sought)
     while at >= 0:
-        if _FORMER.search(text[max(0, at - _MOST_FORMER) : at]):
+        end = at + len(sought)
+        before, after = text[max(0, at - _MOST_FORMER) : at], text[end : end + _MOST_FORMER]
+        if _FORMER.search(before) or (_EXCHANGED.search(before) and _FOR.match(after)):
             return True
         at = low.find(sought, at + 1)
     return False

@@ -31,6 +31,7 @@ from tests.support.memories import active_memory
 
 FOLDER = Path(__file__).parent
 LONG = FOLDER / "long"
+FOREIGN = FOLDER / "foreign"
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="user")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
 THEN, NOW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
@@ -110,7 +111,11 @@ def without_slots(case: Case) -> Case:
 
 
 def cases(folder: Path = FOLDER) -> Iterator[Case]:
-    """All cases of all languages. LONG: long sentences of several clauses, in five languages."""
+    """All cases of all languages.
+
+    LONG: long sentences of several clauses, in five languages. FOREIGN: corrections and outdated
+    facts in the manner of other systems' memories, written before any rule was read or run on them.
+    """
     for path in sorted(folder.glob("*.yaml")):
         for kind, rows in yaml.safe_load(path.read_text()).items():
             for row in rows:

@@ -71,6 +71,13 @@ def test_a_former_value_is_recognized_by_the_words_before_it() -> None:
     assert puts_aside("Jonas trinkt Tee statt Kaffee", "Kaffee")
     assert puts_aside("Lucía bebe té en vez de café", "café")
     assert puts_aside("小雨从上海搬到成都", "上海")
+    assert puts_aside("Maya traded the Civic in for an Outback", "Civic")
+    assert puts_aside("Jonas tauschte den Golf gegen ein Rad", "Golf")
+    assert puts_aside("Lucía cambió Movistar por Vodafone", "Movistar")
+    assert puts_aside("Léa a troqué sa Clio contre un vélo", "Clio")
+    assert puts_aside("小雨把华为换成了苹果", "华为")
+    assert not puts_aside("Maya traded the Civic in for an Outback", "Outback")
+    assert not puts_aside("Maya traded shares of Siemens", "Siemens")
 
 
 def test_a_negation_reaches_to_the_end_of_its_clause() -> None:
