@@ -53,7 +53,7 @@ def measure() -> Figures:
             warm_s = _start_s(stack)
             cpu_s = sum(sum(process.cpu_times()[:2]) for process in _processes(stack))
             time.sleep(IDLE_AFTER_S)  # noqa: TID251  idle time is what is measured
-            programs = dict(_programs(stack))
+            parts = dict(programs(stack))
         finally:
             stack.down()
     return {
@@ -64,9 +64,9 @@ def measure() -> Figures:
         "cold_s": round(cold_s, 1),
         "warm_s": round(warm_s, 1),
         "warm_cpu_s": round(cpu_s, 1),
-        "pss_mb": sum(program["pss_mb"] for program in programs.values()),
-        "rss_mb": sum(program["rss_mb"] for program in programs.values()),
-        "programs": programs,
+        "pss_mb": sum(part["pss_mb"] for part in parts.values()),
+        "rss_mb": sum(part["rss_mb"] for part in parts.values()),
+        "programs": parts,
     }
 
 
@@ -76,7 +76,7 @@ def _start_s(stack: Stack) -> float:
     return time.monotonic() - began
 
 
-def _programs(stack: Stack) -> Iterator[tuple[str, dict[str, int]]]:
+def programs(stack: Stack) -> Iterator[tuple[str, dict[str, int]]]:
     """Memory in MB by program, without its number; `supervisor` is the parent of all."""
     names = {pid: name.rstrip("-0123456789") for name, pid in stack.pids().items()}
     parts: defaultdict[str, list[psutil.Process]] = defaultdict(list)
