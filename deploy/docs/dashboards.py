@@ -1,7 +1,8 @@
 """deploy/monitoring/dashboards: a dashboard for Grafana with a panel for every metric.
 
-Counters are shown as rates and histograms as percentiles. Gauges of the ledger have the same value
-in each API process, and 0 in the others, so their maximum is shown.
+Counters are shown as rates, and with labels only while they count; histograms as percentiles.
+Gauges of the ledger have the same value in each API process, and 0 in the others, so their maximum
+is shown.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def _panel_of(metric: MetricWrapperBase) -> dict[str, Any]:
     legend = " ".join(f"{{{{{label}}}}}" for label in labels) or title
     match family.type:
         case "counter":
-            queries = [(f"sum{by} (rate({family.name}_total[5m]))", legend)]
+            # A counter has a series for each value that its labels may take, and most never count.
+            moved = " > 0" if labels else ""
+            queries = [(f"sum{by} (rate({family.name}_total[5m])){moved}", legend)]
             return _panel(f"{title}, per second", family.documentation, queries, "cps")
         case "histogram":
             return _panel(title, family.documentation, _percentiles(family.name, labels), "s")
@@ -109,7 +112,10 @@ def _panel(title: str, text: str, queries: list[tuple[str, str]], unit: str) -> 
         "title": title,
         "description": text,
         "datasource": SOURCE,
-        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
+        "fieldConfig": {
+            "defaults": {"unit": unit, "min": 0, "noValue": "none in this time"},
+            "overrides": [],
+        },
         "options": {"legend": {"displayMode": "list"}, "tooltip": {"mode": "multi"}},
         "targets": [
             {"refId": ref, "expr": query, "legendFormat": legend, "datasource": SOURCE}

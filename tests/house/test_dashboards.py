@@ -44,6 +44,15 @@ def test_every_metric_has_a_panel() -> None:
     assert {name for name in names if not re.search(rf"\b{name}(_total|_bucket)?\b", text)} == set()
 
 
+def test_a_panel_names_no_series_that_never_counts() -> None:
+    """A counter has each value of its labels from the start, so a legend would be full of zeros."""
+    rates = {query for query in QUERIES if re.match(r"sum by .*rate\(", query)}
+    assert rates
+    assert {query for query in rates if not query.endswith("> 0")} == set()
+    empty = {panel["fieldConfig"]["defaults"]["noValue"] for panel in PANELS}
+    assert empty == {"none in this time"}
+
+
 def test_panels_do_not_overlap() -> None:
     cells = [
         (x, y)

@@ -36,6 +36,20 @@ class Prometheus:
         rows: list[dict[str, Any]] = response.json()["data"]["result"]
         return rows
 
+    async def range(self, query: str, *, since: float, until: float) -> list[dict[str, Any]]:
+        """The series of a query between two times (Unix), each with 200 values at most."""
+        step = max(1.0, (until - since) / 200)
+        span: dict[str, str | float] = {
+            "query": query,
+            "start": since,
+            "end": until,
+            "step": step,
+        }
+        response = await self._http.get("/api/v1/query_range", params=span)
+        response.raise_for_status()
+        rows: list[dict[str, Any]] = response.json()["data"]["result"]
+        return rows
+
     async def scrapes(self) -> int:
         """Number of scrapes of the first target in the last minutes."""
         rows = await self.instant("count_over_time(up[5m])")
