@@ -18,7 +18,7 @@ from uuid import uuid4
 import uvloop
 
 from deploy.docs.tables import table
-from tests.eval.beliefs import EVERYDAY, HALVES, BeliefSet, Question, load
+from tests.eval.beliefs import EVERYDAY, FOREIGN, HALVES, BeliefSet, Question, load
 from tests.eval.precision.__main__ import MINILM, MODES, Api, served, texts_of
 
 APART = timedelta(seconds=20)
@@ -65,12 +65,15 @@ async def main(url: str, key: str, *, wrong: bool) -> None:
         answers_of = {
             each.name: await ask(api, each, f"{each.name}-{run}", options) for each in sets
         }
-        beliefs = [pair for name, pairs in answers_of.items() if name != EVERYDAY for pair in pairs]
-        halves = {half: [pair for pair in beliefs if pair[0].half == half] for half in HALVES}
+        every = [pair for name, pairs in answers_of.items() if name != EVERYDAY for pair in pairs]
+        foreign = [pair for pair in every if pair[0].half == FOREIGN]
+        halves = {half: [pair for pair in every if pair[0].half == half] for half in HALVES}
+        beliefs = [pair for pairs in halves.values() for pair in pairs]
         rows += [row(mode, half, pairs) for half, pairs in halves.items()]
         rows += [row(mode, "both halves", beliefs), row(mode, EVERYDAY, answers_of[EVERYDAY])]
+        rows.append(row(mode, FOREIGN, foreign))
         if wrong:
-            for question, returned in [*beliefs, *answers_of[EVERYDAY]]:
+            for question, returned in [*every, *answers_of[EVERYDAY]]:
                 if returned != question.answers:
                     print(mode, question.text, sorted(question.answers), "!=", sorted(returned))
     print(table(HEAD, rows))

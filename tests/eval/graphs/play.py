@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pipeline.text.relation_names import NAMING
@@ -60,6 +60,12 @@ async def play_graph(client: Client, scenario: Scenario, user: str) -> PlayedGra
             (labels[row["source_id"]][0], row["relationship"], _target(row, labels)) for row in rows
         ),
     )
+
+
+async def relations_at(client: Client, user: str, at: datetime) -> frozenset[Edge]:
+    """The relations that are valid at a time, by the names of their ends."""
+    rows = await _relations(client, user, valid_at=at.isoformat())
+    return frozenset((row["source"], row["relationship"], row["target"]) for row in rows)
 
 
 async def _relations(client: Client, user: str, **times: str) -> list[dict[str, Any]]:

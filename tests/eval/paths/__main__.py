@@ -23,7 +23,7 @@ from tests.eval import models
 from tests.eval.paths import towns
 from tests.eval.paths.known import KnownRelations
 from tests.eval.paths.towns import Town
-from tests.eval.paths.worlds import HopQuestion
+from tests.eval.paths.worlds import FOREIGN, HopQuestion, load
 from tests.eval.precision.__main__ import Api, texts_of
 from tests.support.llm_server import LLMServer
 from tests.support.stack import Stack
@@ -79,7 +79,7 @@ def row(town: Town, chains: Sequence[Outcome], plain: Sequence[Outcome]) -> tupl
 async def measure(api: Api, *, wrong: bool) -> None:
     """Ask all questions of all towns, and print the table."""
     rows = []
-    for town in map(towns.load, towns.names()):
+    for town in _towns():
         chains = await ask(api, town, town.world.questions)
         plain = await ask(api, town, town.plain)
         rows.append(row(town, chains, plain))
@@ -87,6 +87,11 @@ async def measure(api: Api, *, wrong: bool) -> None:
             if not outcome.whole:
                 print(outcome.question.text, outcome.question.path, *outcome.first, sep="\n    ")
     print(table(HEAD, rows))
+
+
+def _towns() -> list[Town]:
+    """The generated towns, and the worlds of foreign/, which have no questions of one hop."""
+    return [*map(towns.load, towns.names()), *(Town(world, ()) for world in load(FOREIGN))]
 
 
 async def remember(stack: Stack, town: Town) -> None:
@@ -100,7 +105,7 @@ async def remember(stack: Stack, town: Town) -> None:
 
 async def main(*, wrong: bool) -> None:
     """Measure a stack of its own."""
-    worlds = [towns.load(name) for name in towns.names()]
+    worlds = _towns()
     known = {text: edges for town in worlds for text, edges in town.world.facts}
     with tempfile.TemporaryDirectory() as folder:
         async with LLMServer(KnownRelations(known)) as server:

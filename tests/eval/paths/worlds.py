@@ -9,6 +9,8 @@ from pathlib import Path
 import yaml
 
 FOLDER = Path(__file__).parent
+# Worlds that were written before the walk was read or run on them.
+FOREIGN = FOLDER / "foreign"
 Edge = tuple[str, str, str]
 
 
