@@ -46,7 +46,7 @@ from pipeline.text.edit_distance import one_letter_apart
 from pipeline.text.endings import is_requested
 from pipeline.text.forget_requests import asks_to_forget, forgotten_matter
 from pipeline.text.past import is_past
-from pipeline.text.relatives import relative
+from pipeline.text.relatives import has_word, relative
 from pipeline.text.slots import Cardinality
 from pipeline.text.stated_slots import of_other_subjects, same_slot, stated_slot
 from pipeline.text.terms import fold, terms
@@ -222,15 +222,29 @@ def _objection_to_forget(change: Replacement) -> Objection | None:
     request, new = forgotten_matter(change.fact) or "", change.new or ""
     if change.new is None and is_requested(change.fact, change.old):
         return None
+    # An UPDATE may drop what is named, and say nothing else.
+    denied = polarity.negates(request if change.new is None else new)
+    if denied != polarity.negates(change.old):
+        return Objection(Loss.UNSTATED)
+    if change.new is None and _says_more(request, change.old, change.old_slot):
+        return Objection(Loss.UNSTATED)
     if _same_single_slot(change) and not _names_another(change):
         unnamed = lost_parts(change.old, f"{request} {new}")
-    elif change.new is None and polarity.negates(request) != polarity.negates(change.old):
-        return Objection(Loss.UNSTATED)
     else:
         after = stated(f"{change.fact} {new}")
         values = [value.text for value in stated(change.old).values if not after.keeps(value)]
         unnamed = (*values, *lost_words(change.old, f"{request} {new}"))
     return Objection(Loss.VALUES, tuple(dict.fromkeys(unnamed))) if unnamed else None
+
+
+def _says_more(request: str, old: str, slot: str | None) -> bool:
+    """Tell if a request names more than a memory says: it is about another one.
+
+    The words of the memory's attribute do not count.
+    """
+    about = stated(f"{old} {slot or ''}")
+    more = [value for value in stated(request).values if not about.keeps(value)]
+    return bool(more or lost_words(request, f"{old} {slot or ''}"))
 
 
 def _takes_back(change: Replacement, new: str) -> bool:
@@ -545,7 +559,7 @@ def _of_relative(change: Replacement) -> bool:
     if bool(person) is bool(other):
         return False
     text = change.old if person else change.fact
-    return bool(THE_USER.match(text)) and fold(person or other or "") not in fold(text)
+    return bool(THE_USER.match(text)) and not has_word(text, person or other or "")
 
 
 def same_matter(change: Replacement) -> bool:

@@ -46,6 +46,7 @@ from pipeline.domain.conflicts import OpenConflict, Statement, decides, undecide
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact, FactKind, Outcome
 from pipeline.domain.memories import SLOT, Memory, structure
+from pipeline.domain.messages import Role
 from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
@@ -293,15 +294,17 @@ def _with_named(own: list[Write], memories: ScopeMemories) -> list[Write]:
     that states what the request names, and nothing else.
     """
     write, request = own[0], own[0].fact.text
-    if not _is_request(replace(write, text=request)):
+    if not _is_request(replace(write, text=request)) or write.fact.attributed_to is not Role.USER:
         return own
     earlier = {change.memory_id for change in memories.by_fact.values()}
     active = [memory for key in earlier if (memory := memories.active(key)) is not None]
     named = [memory.id for memory in active if is_requested(request, memory.text)]
-    if len(named) != 1 or any(other.target in named for other in own):
+    deleted = {other.target for other in own if other.outcome is Outcome.DELETE}
+    if len(named) != 1 or named[0] in deleted:
         return own
     delete = replace(write, outcome=Outcome.DELETE, target=named[0], reason=FORGOTTEN)
-    return [*(other for other in own if other.target), replace(delete, text=request)]
+    others = [other for other in own if other.target not in (None, named[0])]
+    return [*others, replace(delete, text=request)]
 
 
 def _not_stored(write: Write) -> Change:

@@ -106,6 +106,17 @@ _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _ARTICLE = r"(?:an?|the|their|his|her|my|eine?n?|der|die|das|den)"
 _BEHIND = r"(?:from|of|called|named|since|von|aus|namens|seit)\b"
 _CONTENT = re.compile(r"\w+")
+# First words of a request that names no person who asks.
+_IMPERATIVE = re.compile(
+    r"(?:bitte|please|kindly|can|could|would|will|forget|stop|delete|erase|remove|vergiss|vergesst"
+    r"|vergessen|por favor|olvid[ae]|s['’]il|oublie|oubliez)\b",
+    re.IGNORECASE,
+)
+# Words of a subject, before the verb of a statement.
+_SUBJECT = re.compile(
+    r"the|user|der|die|nutzer|nutzerin|benutzer|el|la|usuario|usuaria|l|utilisateur|utilisatrice",
+    re.IGNORECASE,
+)
 # Fewest letters that two forms of a verb have in common: vive, vivía.
 STEM = 3
 
@@ -178,10 +189,12 @@ def is_named(matter: str, memory: str) -> bool:
     matter, memory = matter[:MOST_CHARS], memory[:MOST_CHARS]
     if polarity.negates(matter) != polarity.negates(memory):
         return False
+    if is_past(matter) and not is_past(memory):
+        return False
     requested, about = _words(matter, fact=True), _words(memory)
     values = [value for value in stated(memory).values if not value.leads]
-    if _within(requested, about) and _within(about, requested):
-        return bool(requested) and _names(matter) == _names(memory)
+    if requested == about or _has_other_form(requested, about, memory):
+        return bool(requested) and all(read(matter) == read(memory) for read in (_names, _order))
     rest = about - {term for value in values for term in terms(value.text)}
     return bool(rest) and bool(_ATTRIBUTE.match(matter)) and requested == rest
 
@@ -189,13 +202,42 @@ def is_named(matter: str, memory: str) -> bool:
 def is_requested(request: str, memory: str) -> bool:
     """Tell if a request to forget names what a memory states, and nothing else.
 
-    The name of the person who asks does not count: "Maya asks to forget that she lives in Oslo".
+    Of a person who asks by name, only a memory that opens with the name: "Maya asks to forget
+    her address".
     """
     if (matter := forgotten_matter(request)) is None:
         return False
+    if _IMPERATIVE.match(request):
+        return is_named(matter, memory)
     for name in (value.text for value in stated(request).values if value.leads):
-        memory = memory.replace(name, " ", 1)
+        opening = re.match(rf"(?:a )?{re.escape(name)}\b", memory, re.IGNORECASE)
+        if opening is None:
+            return False
+        memory = memory[opening.end() :]
     return is_named(matter, memory)
+
+
+def _has_other_form(requested: Set[str], about: Set[str], memory: str) -> bool:
+    """Tell if a request has the memory's words, and its verb in another form: wohnt, wohne.
+
+    No other word may differ: "pears" are no peaches, and 4412 is not 4411.
+    """
+    left, missing = about - requested, requested - about
+    if len(left) != 1 or len(missing) != 1 or len(about) == 1:
+        return False
+    tokens = [token for token in _CONTENT.findall(memory) if not _SUBJECT.fullmatch(token)]
+    [word], [other] = left, missing
+    is_verb = bool(tokens) and left == _words(tokens[0])
+    return is_verb and not any(map(str.isdigit, word + other)) and _of_one_verb(word, other)
+
+
+def _order(text: str) -> list[str]:
+    """Characters of a Chinese statement, or names of relatives: who is whose sister."""
+    if _IDEOGRAPH.search(text):
+        return [char for char in fold(_CHINESE_EMPTY.sub("", text)) if char.isalnum()]
+    if not set(_OWNED.findall(fold(text))) - {"user"}:
+        return []
+    return [word for token in _CONTENT.findall(text) for word in sorted(_words(token))]
 
 
 def _names(text: str) -> list[str]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 
+from pipeline.text.terms import fold
+
 _PEOPLE = (
     r"(?P<{name}>(?:(?:step|grand|great|half)-?)?(?:mother|father|mum|mom|dad|sister|brother|son"
     r"|daughter|child|parents?|children|wife|husband|spouse|partner|girlfriend|boyfriend|fiancée?"
@@ -48,3 +50,11 @@ def relative(text: str) -> str | None:
     """The word for the relative of the user who is the subject of a statement, in lower case."""
     match = _SUBJECT.match(text[:MOST_CHARS])
     return next((word.lower() for word in match.groups() if word), None) if match else None
+
+
+def has_word(text: str, word: str) -> bool:
+    """Tell if a text has a word; in Chinese, if it has its characters."""
+    text, word = fold(text), fold(word)
+    return word in text and (
+        not word.isascii() or re.search(rf"\b{re.escape(word)}\b", text) is not None
+    )

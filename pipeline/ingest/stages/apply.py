@@ -149,7 +149,10 @@ async def _retire_limit(
 ) -> RetireLimit:
     """The limit of deletes by one event. The scope is counted only if there are several."""
     limit = RetireLimit(share)
-    deletes = sum(write.outcome is Outcome.DELETE for write in writes)
+    # A request to forget may become one.
+    deletes = sum(
+        write.outcome is Outcome.DELETE or asks_to_forget(write.fact.text) for write in writes
+    )
     return replace(limit, size=await memories.size(batch.scope)) if deletes > limit.least else limit
 
 

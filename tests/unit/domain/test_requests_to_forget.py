@@ -250,3 +250,29 @@ def test_several_requests_of_a_batch_are_carried_out() -> None:
     facts = [f"User loves {hobby}." for hobby in hobbies]
     requests = [f"User asks to forget that they love {hobby}." for hobby in hobbies]
     assert in_one_batch(*facts, *requests)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("memory", "request_text"),
+    [
+        ("User lives in Oslo.", "User asks to forget that Anna lives in Oslo."),
+        ("User loves hiking.", "User asks to forget that their sister loves hiking."),
+        ("User loves hiking.", "User asks to forget that their dog loves hiking."),
+        (
+            "Nutzer ist gegen Nüsse allergisch.",
+            "Nutzer bittet, zu vergessen, dass sein Kind gegen Nüsse allergisch ist.",
+        ),
+        ("Lucía juega al tenis.", "Lucía pide olvidar que su hijo juega al tenis."),
+        ("Léa habite à Lyon.", "Léa demande d'oublier que sa sœur habite à Lyon."),
+        ("User lives in Oslo.", "User asks to forget that they used to live in Oslo."),
+    ],
+)
+def test_a_request_that_says_more_deletes_nothing(memory: str, request_text: str) -> None:
+    delete = Replacement(old=memory, new=None, fact=request_text, similarity=0.7)
+    assert objection(delete) is not None
+
+
+def test_an_update_for_a_request_does_not_deny_the_rest() -> None:
+    old, new = "User loves hiking and sailing.", "User does not love sailing."
+    request_text = "User asks to forget that they love hiking."
+    assert objection(Replacement(old=old, new=new, fact=request_text, similarity=0.7)) is not None

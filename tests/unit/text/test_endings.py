@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.text.endings import ends, is_named
+from pipeline.text.endings import ends, is_named, is_requested
 
 ENDED = [
     ("User lives in Oslo.", "User used to live in Oslo."),
@@ -173,3 +173,29 @@ def test_a_request_names_what_a_memory_states(matter: str, memory: str) -> None:
 @pytest.mark.parametrize(("matter", "memory"), NOT_NAMED)
 def test_a_request_names_no_other_memory(matter: str, memory: str) -> None:
     assert not is_named(matter, memory)
+
+
+@pytest.mark.parametrize(
+    ("request_text", "memory"),
+    [
+        ("User asks to forget that they are allergic to pears.", "User is allergic to peaches."),
+        ("User asks to forget that their locker code is 4412.", "User's locker code is 4411."),
+        ("L'utilisateur demande d'oublier qu'il aime le poison.", "L'utilisateur aime le poisson."),
+        ("User asks to forget that they are vegan.", "User is vegetarian."),
+        ("Anna asks to forget that she lives in Oslo.", "User lives with Anna in Oslo."),
+        ("Tom asks to forget that he loves hiking.", "User loves hiking."),
+        ("用户要求忘记小王爱用户。", "用户爱小王。"),
+        (
+            "User asks to forget that their sister is Anna's mother.",
+            "User's mother is Anna's sister.",
+        ),
+    ],
+)
+def test_a_request_about_something_else_names_no_memory(request_text: str, memory: str) -> None:
+    assert not is_requested(request_text, memory)
+
+
+def test_a_request_may_have_another_form_of_the_verb() -> None:
+    assert is_requested(
+        "Nutzer bittet, zu vergessen, dass er in Bern wohne.", "Nutzer wohnt in Bern."
+    )
