@@ -439,7 +439,8 @@ async def test_parked_events_are_not_read_one_by_one(engine: Engine) -> None:
     with recorded(ledger.engine) as statements:
         load = await LoadView(ledger.engine).look(scope_events=100)
     assert (load.projects, load.backlogged) == ({engine.project.id: 10 * FEW}, False)
-    assert await rows_read(ledger.engine, statements) < 2 * FEW
+    # Each lane has an index entry of before its update, too; the events are 10 * FEW.
+    assert await rows_read(ledger.engine, statements) < 3 * FEW
 
 
 async def test_a_batch_reads_the_memories_it_may_touch(engine: Engine) -> None:
