@@ -28,6 +28,8 @@ PROJECT_AT_ONCE = 16
 # released. On a busy machine it waits for the CPU. Released then, 200 searches at once computed
 # together, and the health check took 3 s; now 0.3 s, at the same rate.
 MOMENT_S, IDLE = 0.05, 0.1
+# Beside other work of the loop, a search that waits for a slow server keeps its slot no longer.
+LONGEST_SLOT_S = 1.0
 NO_LIMIT = 1_000_000
 # Rows of an answer, with the turns around each, from which a search is large: it takes seconds of
 # the CPU and tens of megabytes.
@@ -156,6 +158,7 @@ class _Slot:
         self._slots = slots
         self._passed = False
         self._timer: asyncio.TimerHandle | None = None
+        self._until = asyncio.get_running_loop().time() + LONGEST_SLOT_S
 
     def watch(self) -> None:
         """Look at the event loop after the next moment."""
@@ -163,8 +166,9 @@ class _Slot:
         self._timer = loop.call_later(MOMENT_S, self._look, time.thread_time())
 
     def _look(self, cpu_s: float) -> None:
-        """Pass the slot on if the loop's thread has used less than a tenth of the moment."""
-        if time.thread_time() - cpu_s < IDLE * MOMENT_S:
+        """Pass the slot on if the loop used less than a tenth of the moment, or at the end."""
+        is_over = asyncio.get_running_loop().time() >= self._until
+        if is_over or time.thread_time() - cpu_s < IDLE * MOMENT_S:
             self.pass_on()
         else:
             self.watch()
