@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.accounting.balance import SEARCH, fold_all
+from pipeline.accounting.balance import fold_all
 from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import OrganizationId
 from pipeline.ledger.filter_conditions import among, looked_up
@@ -78,9 +78,7 @@ class ProjectDeletion:
             ids = await self._refuse(connection, project)
             for gone in _deletes(ids):
                 await connection.execute(gone)
-            await fold_all(connection)
-            searches = books.c.project_id.in_(ids) & (books.c.kind == SEARCH)
-            await connection.execute(delete(books).where(searches))
+            await _end_books(connection, ids)
 
     async def keep(self, project: Project) -> None:
         """Accept adds to a project again, and have its vectors written again.
@@ -104,12 +102,13 @@ class ProjectDeletion:
     async def remove_organization(self, organization_id: OrganizationId) -> None:
         """Delete an organization with its projects and keys. Errors: Conflict, as `remove`."""
         async with self._engine.begin() as connection:
-            for gone in _deletes(await self._refuse_organization(connection, organization_id)):
+            ids = await self._refuse_organization(connection, organization_id)
+            for gone in _deletes(ids):
                 await connection.execute(gone)
             await connection.execute(
                 delete(organizations).where(organizations.c.id == organization_id)
             )
-            await fold_all(connection)
+            await _end_books(connection, ids)
 
     async def _refuse_organization(
         self, connection: AsyncConnection, organization_id: OrganizationId
@@ -217,3 +216,13 @@ def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
         if "project_id" in table.c:
             yield delete(table).where(table.c.project_id.in_(ids))
     yield delete(projects).where(projects.c.id.in_(ids))
+
+
+async def _end_books(connection: AsyncConnection, project_ids: Sequence[UUID]) -> None:
+    """Fold the counts of deleted projects, and delete what no row of them takes back.
+
+    These are their searches, incognito adds, and events that the retention deleted.
+    """
+    await fold_all(connection)
+    rest = (books.c.project_id.in_(project_ids), books.c.owner == "")
+    await connection.execute(delete(books).where(*rest))
