@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,8 @@ PART_S = 20.0
 # Codes of lanes that wait for a model.
 MODEL_WAITS = (FailureCode.LLM_UNAVAILABLE, FailureCode.LLM_REJECTED)
 PING_S = 2.0
+# Pause between two looks for what erasures have left.
+ERASED_EVERY_S = 600.0
 
 
 @dataclass(slots=True)
@@ -90,6 +93,7 @@ class Sweeper:
         self._dispatcher = dispatcher
         self._hints = ResendHints(ledger, self._load, dispatcher)
         self._retention = retention
+        self._erased_at = 0.0
         self._ping_store = ping_store
         # Armed at the start: a restart with a corrected key may come after the provider's answer.
         self._models = {code: Ramp(FIRST_RAMP) for code in MODEL_WAITS}
@@ -166,6 +170,13 @@ class Sweeper:
             if not await asyncio.to_thread(self._dispatcher.publish_run, hint):
                 return
 
+    async def _forget_erased(self) -> int:
+        """Delete what erasures leave; seldom, because it looks at each project."""
+        if time.monotonic() < self._erased_at:
+            return 0
+        self._erased_at = time.monotonic() + ERASED_EVERY_S
+        return await self._retention.forget_erased()
+
     async def let_go(self) -> None:
         """Delete the rows whose retention time is over."""
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
@@ -174,7 +185,7 @@ class Sweeper:
         values = await self._retention.forget_profile_values()
         states = await self._retention.forget_past_states()
         runs = await self._retention.forget_private_runs()
-        erased = await self._retention.forget_erased()
+        erased = await self._forget_erased()
         audit, samples = (
             await self._retention.forget_audit(),
             await self._retention.forget_samples(),

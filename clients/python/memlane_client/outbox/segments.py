@@ -21,6 +21,8 @@ from memlane_client.errors import OutboxFull
 ADDS, ENDS = ".adds", ".ends"
 # Other processes append as well, so the files are counted this often, and near the bound each time.
 COUNT_EVERY_S = 1.0
+# macOS has no fdatasync.
+SYNC = getattr(os, "fdatasync", os.fsync)
 NEAR = 0.9
 
 
@@ -68,7 +70,7 @@ class OpenFile:
         if os.write(self._file, line) < len(line):
             raise OSError(f"{self._path}: the disk took a part of the line only")
         if durable:
-            os.fdatasync(self._file)
+            SYNC(self._file)
         self._end = size + len(line)
 
     def close(self) -> None:
@@ -125,8 +127,8 @@ class SegmentWriter:
         """Hold the append lock, which all threads and processes share."""
         with self._mutex:
             lock = self._open_lock()
-            fcntl.flock(lock, fcntl.LOCK_EX)
             try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
             finally:
                 fcntl.flock(lock, fcntl.LOCK_UN)
@@ -143,6 +145,8 @@ class SegmentWriter:
     def _open_lock(self) -> int:
         """The lock's file; a new one in a forked process, or if the folder was made again."""
         if self._process != os.getpid():
+            if self._lock is not None:
+                os.close(self._lock)  # the parent's stays locked, if it is
             self._process, self._lock, self._segment = os.getpid(), None, None
         if self._lock is not None and not os.fstat(self._lock).st_nlink:
             os.close(self._lock)

@@ -15,7 +15,7 @@ depends_on = None
 KINDS = ("user", "agent", "app", "run")
 FUNCTION = """CREATE OR REPLACE FUNCTION note_accepted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.accepted_at := greatest(OLD.accepted_at, now());
+    NEW.accepted_at := greatest(NEW.accepted_at, OLD.accepted_at, now());
     RETURN NEW; END $$"""
 # Also for the writers of the release before.
 TRIGGER = """CREATE OR REPLACE TRIGGER accepted_noted BEFORE UPDATE ON lanes FOR EACH ROW
