@@ -225,6 +225,19 @@ async def test_what_an_erasure_leaves_goes_after_a_time_and_the_counts_stay(
     assert await Recount(engine.ledger.engine).wrong() == 0
 
 
+async def test_an_organization_deleted_after_that_leaves_exact_books(
+    engine: Engine,
+) -> None:
+    await erase_a_session_and_a_user(engine)
+    await age_erasures(engine)
+    limited = Retention(engine.ledger.engine, keys_for=DAY, outputs_for=None, erased_for=DAY)
+    await limited.forget_erased()
+    await engine.ledger.project_deletion.remove_organization(engine.project.organization_id)
+    assert (await engine.ledger.balance.totals()).balanced
+    left = "SELECT kind FROM books WHERE amount <> 0 AND owner = ''"
+    assert (await execute(engine, left)).all() == []
+
+
 async def test_erasures_stay_in_a_project_with_seals_and_while_vectors_are_left(
     engine: Engine,
 ) -> None:
