@@ -51,7 +51,7 @@ PART_S = 20.0
 # Codes of lanes that wait for a model.
 MODEL_WAITS = (FailureCode.LLM_UNAVAILABLE, FailureCode.LLM_REJECTED)
 PING_S = 2.0
-# Pause between two looks for what erasures have left.
+# Pause after a look that finds no erased events to delete.
 ERASED_EVERY_S = 600.0
 
 
@@ -93,7 +93,7 @@ class Sweeper:
         self._dispatcher = dispatcher
         self._hints = ResendHints(ledger, self._load, dispatcher)
         self._retention = retention
-        self._erased_at = 0.0
+        self._forget_erased_at = 0.0
         self._ping_store = ping_store
         # Armed at the start: a restart with a corrected key may come after the provider's answer.
         self._models = {code: Ramp(FIRST_RAMP) for code in MODEL_WAITS}
@@ -171,11 +171,16 @@ class Sweeper:
                 return
 
     async def _forget_erased(self) -> int:
-        """Delete what erasures leave; seldom, because it looks at each project."""
-        if time.monotonic() < self._erased_at:
+        """Delete erased events and receipts; after a look that finds none, pause.
+
+        Each look reads every project.
+        """
+        if time.monotonic() < self._forget_erased_at:
             return 0
-        self._erased_at = time.monotonic() + ERASED_EVERY_S
-        return await self._retention.forget_erased()
+        number = await self._retention.forget_erased()
+        if not number:
+            self._forget_erased_at = time.monotonic() + ERASED_EVERY_S
+        return number
 
     async def let_go(self) -> None:
         """Delete the rows whose retention time is over."""

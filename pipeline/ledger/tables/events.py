@@ -88,7 +88,7 @@ events = Table(
         "created_at",
         postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
     ),
-    # What is left of erased events, which retention deletes.
+    # Erased events, for their retention.
     Index(
         "ix_events_erased",
         "project_id",

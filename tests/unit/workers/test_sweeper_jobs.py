@@ -64,13 +64,41 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     parts = ["resume", "restore", "resend_hints", "curate", "summarize", "let_go"]
     for name in parts:
         monkeypatch.setattr(Sweeper, name, part(name))
-    nothing: Any = SimpleNamespace(now=None, due_lanes=None, circuits=None)
-    nothing.curator = nothing.summaries = None
-    nothing.engine = SimpleNamespace()
-    nothing.engine.execution_options = lambda **_: None
-    sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing, nothing, RUN_LIMITS)
+    sweeper = sweeper_with(None)
     counted = telemetry.sweeper_ticks._value.get()
     await sweeper.tick()
     assert done == parts
     assert sweeper.ticks == 1
     assert telemetry.sweeper_ticks._value.get() == counted + 1
+
+
+def sweeper_with(retention: Any) -> Sweeper:
+    nothing: Any = SimpleNamespace(now=None, due_lanes=None, circuits=None)
+    nothing.curator = nothing.summaries = None
+    nothing.engine = SimpleNamespace()
+    nothing.engine.execution_options = lambda **_: None
+    return Sweeper(nothing, cast("CeleryDispatcher", None), retention, nothing, RUN_LIMITS)
+
+
+class FakeRetention:
+    """Deletes nothing but erased events, of which there are `erased` for each look."""
+
+    def __init__(self, *erased: int) -> None:
+        self.erased = list(erased)
+
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        async def none() -> int:
+            return 0
+
+        return none
+
+    async def forget_erased(self) -> int:
+        return self.erased.pop(0)
+
+
+async def test_erased_events_are_deleted_in_each_tick_until_none_is_left() -> None:
+    retention = FakeRetention(1_000, 1_000, 3, 0, 7)
+    sweeper = sweeper_with(retention)
+    for _ in range(9):
+        await sweeper.let_go()
+    assert retention.erased == [7]  # the next look comes after the pause
