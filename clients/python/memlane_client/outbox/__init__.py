@@ -4,8 +4,8 @@
                         │
     Sender (one process, one thread) ──► POST with the add's Idempotency-Key ──► line in *.ends
 
-`journal` knows files and locks, `queue` the order and the waits, `sender` HTTP, and `outbox` the
-thread.
+`journal` knows files, `folder` and `locks` their names and locks, `queue` the order and the waits,
+`sender` HTTP, and `outbox` the thread.
 """
 
 from memlane_client.outbox.outbox import Outbox, OutboxStatus

@@ -7,8 +7,6 @@ one may end at once, because the next one reads what was appended before it beca
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from memlane_client.outbox.journal import Journal
+from memlane_client.outbox.locks import LockFile
 from memlane_client.outbox.sender import Sender
 
 POLL_S = 0.1
@@ -51,12 +50,8 @@ async def drain(
 @contextmanager
 def _next_in_line(folder: Path) -> Iterator[bool]:
     """Hold the place behind the sender; False if another process has it."""
-    lock = os.open(folder / "next.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = LockFile(folder / "next.lock")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        yield False
-    else:
-        yield True
+        yield lock.try_lock()
     finally:
-        os.close(lock)
+        lock.close()

@@ -13,18 +13,18 @@ harm: the add is sent again with its Idempotency-Key, and the server answers wit
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memlane_client.operations import Add
+from memlane_client.outbox.folder import make_folder
+from memlane_client.outbox.locks import LockFile
 from memlane_client.outbox.segments import (
     ADDS,
     ENDS,
@@ -36,6 +36,8 @@ from memlane_client.outbox.segments import (
 )
 
 SEGMENT_BYTES = 1_000_000
+# The first bytes of a segment have a CRC and a key, which no other segment has.
+HEAD_BYTES = 64
 # A finished segment stays this long, so that other processes read the ends of their adds.
 GRACE_S = 60.0
 
@@ -61,21 +63,29 @@ class End:
 
 @dataclass(slots=True)
 class Tail:
-    """Reader of a growing file of lines; each read starts where the last one ended."""
+    """Reader of a growing file of lines; each read starts where the last one ended.
+
+    A file with another beginning is another file: the folder was deleted and made again.
+    """
 
     path: Path
     offset: int = 0
     damaged: int = 0
+    _head: bytes = b""
 
     def read(self) -> list[dict[str, Any]]:
         """The complete lines since the last read. A line with a wrong CRC is counted, not read."""
         try:
             with self.path.open("rb") as file:
+                if file.read(len(self._head)) != self._head:
+                    self.offset = 0
                 file.seek(self.offset)
                 content = file.read()
         except FileNotFoundError:
             return []
         whole, line_break, _ = content.rpartition(b"\n")
+        if not self.offset:
+            self._head = whole[:HEAD_BYTES]
         self.offset += len(whole) + len(line_break)
         values = [decoded(line) for line in whole.split(b"\n") if line]
         self.damaged += values.count(None)
@@ -98,6 +108,10 @@ def decoded(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
+def _line(add: Add, at: float) -> bytes:
+    return encoded({"key": add.key, "at": at, "body": add.body})
+
+
 @dataclass(slots=True)
 class Journal:
     """The files of one outbox. `most_bytes` bounds them together."""
@@ -108,12 +122,12 @@ class Journal:
     _writer: SegmentWriter = field(init=False)
     _adds: dict[int, Tail] = field(default_factory=dict)
     _ends: dict[int, Tail] = field(default_factory=dict)
-    _sender_lock: int | None = None
+    _sender_lock: LockFile | None = None
 
     def __post_init__(self) -> None:
         """Create the folder; only the owner may read it, because it holds what users write."""
         self.folder = self.folder.expanduser()
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder)
         self._writer = SegmentWriter(self.folder, self.most_bytes, self.segment_bytes)
 
     def append(self, add: Add) -> None:
@@ -121,7 +135,7 @@ class Journal:
 
         Errors: OutboxFull; TypeError or ValueError for what is no JSON; OSError if the disk fails.
         """
-        self._writer.append(encoded({"key": add.key, "at": time.time(), "body": add.body}))
+        self._writer.append(add.key, _line(add, time.time()))
 
     def new_entries(self) -> list[Entry]:
         """The adds that were appended since the last call, oldest first; for the sender."""
@@ -148,6 +162,8 @@ class Journal:
         for number in segment_numbers(self.folder):
             tail = self._ends.setdefault(number, Tail(self._path(number, ENDS)))
             ends += [End(**value) for value in tail.read()]
+        for end in ends:
+            self._writer.forget(end.key)
         return ends
 
     def finish(self, entry: Entry, end: End) -> None:
@@ -157,6 +173,7 @@ class Journal:
             refused = values | {"at": time.time(), "body": entry.add.body}
             append_line(self.folder / "refused", encoded(refused))
         append_line(self._path(entry.segment, ENDS), encoded(values), durable=False)
+        self._writer.forget(end.key)
 
     def refused(self) -> list[dict[str, Any]]:
         """The adds that the server refused, with status and reason."""
@@ -172,6 +189,8 @@ class Journal:
     def drop_finished(self, pending: set[int]) -> None:
         """Delete segments without an add in `pending` whose last end is older than GRACE_S."""
         with self._writer.locked():
+            if self.is_moved():
+                return
             numbers = segment_numbers(self.folder)
             for number in numbers:
                 adds, ends = self._path(number, ADDS), self._path(number, ENDS)
@@ -187,12 +206,10 @@ class Journal:
 
     def become_sender(self) -> bool:
         """Take the sender's lock; True if this process has it."""
-        if self._sender_lock is None:
-            lock = os.open(self.folder / "sender.lock", os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
+        if not self.sending:
+            lock = LockFile(self.folder / "sender.lock")
+            if not lock.try_lock():
+                lock.close()
                 return False
             self._sender_lock = lock
             self._adds.clear()
@@ -202,13 +219,27 @@ class Journal:
     @property
     def sending(self) -> bool:
         """True if this process holds the sender's lock."""
-        return self._sender_lock is not None
+        return self._sender_lock is not None and self._sender_lock.is_open
 
     def resign(self) -> None:
         """Release the sender's lock."""
         if self._sender_lock is not None:
-            os.close(self._sender_lock)
+            self._sender_lock.close()
             self._sender_lock = None
+
+    def is_moved(self) -> bool:
+        """True if the folder was moved or deleted since this process opened it."""
+        lock = self._sender_lock
+        is_sender_moved = lock is not None and lock.is_open and not lock.is_current()
+        return is_sender_moved or self._writer.is_moved()
+
+    def restore(self, pending: Iterable[Entry]) -> None:
+        """Make a moved or deleted folder again, with the adds that have not ended.
+
+        `pending`: those of all processes that the sender has read; this process knows its own.
+        """
+        self.resign()
+        self._writer.restore({entry.add.key: _line(entry.add, entry.at) for entry in pending})
 
     def close(self) -> None:
         """Close the files that appends keep open."""

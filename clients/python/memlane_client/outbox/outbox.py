@@ -16,6 +16,7 @@ import httpx
 from memlane_client.errors import OutboxClosed, Rejected
 from memlane_client.operations import Add
 from memlane_client.outbox.journal import End, Journal
+from memlane_client.outbox.locks import reset_in_child
 from memlane_client.outbox.sender import Sender
 
 # Other processes' appends and ends are read this often.
@@ -44,7 +45,8 @@ class Outbox:
     """An outbox in `folder`, which several processes may share; one of them sends.
 
     `most_bytes` bounds the files; an append beyond it raises OutboxFull. The thread starts with the
-    first append, and at once if the folder has files: what a killed process left is sent.
+    first append, and at once if the folder has files: what a killed process left is sent. A forked
+    child has a thread and tickets of its own.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Outbox:
         self._idle = threading.Condition()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        reset_in_child(self)
         if self._journal.size_bytes():
             self._start()
 
@@ -123,6 +126,13 @@ class Outbox:
                 )
         self._waiting.clear()
         self._journal.close()
+
+    def after_fork(self) -> None:
+        """Drop the thread and the tickets of the parent, in a forked child."""
+        self._waiting = {}
+        self._sender = self._loop = self._thread = self._fault = None
+        self._wake, self._idle = asyncio.Event(), threading.Condition()
+        self._starting = threading.Lock()
 
     def _start(self) -> None:
         with self._starting:

@@ -64,9 +64,13 @@ class DeliveryQueue:
         """Seconds until the next attempt; None if there is nothing to send."""
         return max(0.0, self._next_at - now) if self.lanes else None
 
+    def entries(self) -> list[Entry]:
+        """The pending adds, oldest first within each scope."""
+        return [entry for lane in self.lanes.values() for entry in lane]
+
     def segments(self) -> set[int]:
         """Segments of the pending adds."""
-        return {entry.segment for lane in self.lanes.values() for entry in lane}
+        return {entry.segment for entry in self.entries()}
 
     def oldest_at(self) -> float | None:
         """Time when the oldest pending add was appended."""

@@ -2,28 +2,29 @@
 
 The newest segment and the lock stay open between appends. Each system call lets another thread take
 the interpreter, for milliseconds if that thread computes; so an append makes few of them: lock,
-look, write, sync and unlock.
+look, write, sync, look again and unlock.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from memlane_client.errors import OutboxFull
+from memlane_client.outbox.folder import sync_folder
+from memlane_client.outbox.locks import LockFile, reset_in_child
 
 ADDS, ENDS = ".adds", ".ends"
 # Other processes append as well, so the files are counted this often, and near the bound each time.
 COUNT_EVERY_S = 1.0
-# macOS has no fdatasync.
-SYNC = getattr(os, "fdatasync", os.fsync)
 NEAR = 0.9
+# An append begins again if the folder was moved since it began; it is not moved this often.
+MOVES = 10
 
 
 def segment_path(folder: Path, number: int, suffix: str) -> Path:
@@ -45,18 +46,27 @@ def bytes_of(folder: Path) -> int:
     return size
 
 
-class OpenFile:
-    """A file of lines, open for appends."""
+def sync_file(file: int) -> None:
+    """Make the content of a file durable. macOS has no fdatasync."""
+    getattr(os, "fdatasync", os.fsync)(file)
 
-    def __init__(self, path: Path) -> None:
-        """Open the file; a new one gets a durable name, and only its owner may read it."""
-        created = not path.exists()
+
+class OpenFile:
+    """A file of lines, open for appends. `broken`: a sync of it has failed."""
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        """Open the file, and create it if it is missing; only its owner may read it.
+
+        The name of a durable one is synced also if the file exists, because the process that
+        created it may have failed to. Errors: OSError.
+        """
         self._path = path
+        self.broken = False
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         # Size after the last append; None if the last line may be incomplete.
         self._end: int | None = None
-        if created:
-            _sync_folder(path.parent)
+        if durable:
+            self._sync_name()
 
     def status(self) -> os.stat_result:
         """Size and links of the file now."""
@@ -70,12 +80,26 @@ class OpenFile:
         if os.write(self._file, line) < len(line):
             raise OSError(f"{self._path}: the disk took a part of the line only")
         if durable:
-            SYNC(self._file)
+            self._sync()
         self._end = size + len(line)
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
+
+    def _sync(self) -> None:
+        try:
+            sync_file(self._file)
+        except OSError:
+            self.broken = True
+            raise
+
+    def _sync_name(self) -> None:
+        try:
+            sync_folder(self._path.parent)
+        except OSError:
+            self.close()
+            raise
 
     def _cut(self, size: int) -> int:
         """Cut off an incomplete line. Returns the size after it."""
@@ -89,71 +113,144 @@ class OpenFile:
 
 def append_line(path: Path, line: bytes, *, durable: bool = True) -> None:
     """Append one line to a file."""
-    file = OpenFile(path)
+    file = OpenFile(path, durable=durable)
     try:
         file.append(line, file.status().st_size, durable=durable)
     finally:
         file.close()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class SegmentWriter:
     """Appends lines to the newest segment. A full one, of `segment_bytes`, is followed by another.
 
     `most_bytes` bounds all files of the folder; while they are far below it, what other processes
     append counts within a second.
+
+    If the folder is moved or deleted, it is made again, with the lines of this process whose adds
+    have not ended.
     """
 
     folder: Path
     most_bytes: int
     segment_bytes: int
     _mutex: threading.Lock = field(default_factory=threading.Lock)
-    # The process that opened the files below: a forked one would share their locks.
-    _process: int = 0
-    _lock: int | None = None
+    _lock: LockFile | None = None
     _segment: OpenFile | None = None
+    # Lines by the keys of their adds, in order, until `forget`.
+    _lines: dict[str, bytes] = field(default_factory=dict)
+    _is_lost: bool = False
     _bytes: int = 0
     _counted_at: float = float("-inf")
 
-    def append(self, line: bytes) -> None:
-        """Store a line durably. Errors: OutboxFull; OSError if the disk fails."""
-        with self.locked():
-            self._count(len(line))
-            segment, size = self._newest()
-            segment.append(line, size)
+    def __post_init__(self) -> None:
+        """Let each forked child open files of its own."""
+        reset_in_child(self)
+
+    def append(self, key: str, line: bytes) -> None:
+        """Store the line of an add durably. Errors: OutboxFull; OSError if the disk fails."""
+        with self._mutex:
+            is_new = key not in self._lines
+            try:
+                self._append(key, line)
+            except (OSError, OutboxFull):
+                if is_new:
+                    self.forget(key)
+                raise
+
+    def forget(self, key: str) -> None:
+        """Drop the line of an add that has ended."""
+        self._lines.pop(key, None)
+
+    def is_moved(self) -> bool:
+        """True if the folder was moved or deleted since this process opened it."""
+        lock = self._lock
+        return lock is not None and lock.is_open and not lock.is_current()
+
+    def restore(self, others: Mapping[str, bytes]) -> None:
+        """Make the folder again, with the lines that were in it.
+
+        `others`: lines of other processes by key, older than those of this one.
+        """
+        with self._mutex:
+            self._lines = {**others, **self._lines}
+            self._is_lost = True
+            with self._hold():
+                pass
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the append lock, which all threads and processes share."""
-        with self._mutex:
-            lock = self._open_lock()
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
-            finally:
-                fcntl.flock(lock, fcntl.LOCK_UN)
+        with self._mutex, self._hold():
+            yield
 
     def close(self) -> None:
         """Close the files; the next append opens them again."""
         with self._mutex:
-            if self._segment is not None:
-                self._segment.close()
-            if self._lock is not None:
-                os.close(self._lock)
-            self._lock = self._segment = None
+            self._close()
 
-    def _open_lock(self) -> int:
-        """The lock's file; a new one in a forked process, or if the folder was made again."""
-        if self._process != os.getpid():
-            if self._lock is not None:
-                os.close(self._lock)  # the parent's stays locked, if it is
-            self._process, self._lock, self._segment = os.getpid(), None, None
-        if self._lock is not None and not os.fstat(self._lock).st_nlink:
-            os.close(self._lock)
-            self._lock = None
-        if self._lock is None:
-            self._lock = os.open(self.folder / "append.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        return self._lock
+    def after_fork(self) -> None:
+        """Open other files in a forked child. What the parent has appended is the parent's."""
+        self._mutex = threading.Lock()
+        self._lines, self._is_lost = {}, False
+        self._close()
+
+    def _close(self) -> None:
+        if self._segment is not None:
+            self._segment.close()
+        if self._lock is not None:
+            self._lock.close()
+        self._lock = self._segment = None
+
+    def _append(self, key: str, line: bytes) -> None:
+        """Store the line in the folder that the path leads to at the end."""
+        for _ in range(MOVES):
+            with self._hold() as lock:
+                self._count(len(line))
+                self._lines[key] = line  # before another thread reads and sends it
+                self._store(line)
+                if lock.is_current():
+                    return
+        raise OSError(f"{self.folder}: the folder is moved again and again; nothing stored")
+
+    @contextmanager
+    def _hold(self) -> Iterator[LockFile]:
+        """Hold the append lock of the folder, which has all lines of this process then."""
+        lock = self._locked_file()
+        try:
+            if self._is_lost:
+                self._write_again()
+            yield lock
+        finally:
+            lock.unlock()
+
+    def _locked_file(self) -> LockFile:
+        """The locked file of the append lock; a new one if the folder was moved or deleted."""
+        while True:
+            if self._lock is None:
+                self._lock = LockFile(self.folder / "append.lock")
+            self._lock.lock()
+            if self._lock.is_current():
+                return self._lock
+            self._close()
+            self._is_lost = True
+
+    def _write_again(self) -> None:
+        """Store the lines of all adds that have not ended, in blocks of a segment."""
+        self._counted_at = float("-inf")
+        block = bytearray()
+        for line in list(self._lines.values()):
+            block += line
+            if len(block) >= self.segment_bytes:
+                self._store(bytes(block))
+                block.clear()
+        if block:
+            self._store(bytes(block))
+        self._is_lost = False
+
+    def _store(self, lines: bytes) -> None:
+        segment, size = self._newest()
+        segment.append(lines, size)
 
     def _count(self, size: int) -> None:
         """Add `size` bytes to the count of the files. Errors: OutboxFull."""
@@ -170,25 +267,18 @@ class SegmentWriter:
         """The segment to append to, and its size.
 
         The open one may be full by now, or deleted by the sender, which makes a newer one first.
+        After a failed sync the disk may lack a part of it, so another one follows.
         """
-        if self._segment is not None:
-            status = self._segment.status()
-            if status.st_nlink and status.st_size < self.segment_bytes:
-                return self._segment, status.st_size
-            self._segment.close()
-        self._segment = None
+        old, is_broken = self._segment, False
+        if old is not None:
+            status, is_broken = old.status(), old.broken
+            if status.st_nlink and status.st_size < self.segment_bytes and not is_broken:
+                return old, status.st_size
         number = max(segment_numbers(self.folder), default=1)
         path = segment_path(self.folder, number, ADDS)
-        if path.exists() and path.stat().st_size >= self.segment_bytes:
+        if path.exists() and (is_broken or path.stat().st_size >= self.segment_bytes):
             path = segment_path(self.folder, number + 1, ADDS)
         self._segment = OpenFile(path)
+        if old is not None:
+            old.close()
         return self._segment, self._segment.status().st_size
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new file's name durable."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -30,6 +30,9 @@ class Sender:
 
     async def step(self) -> float | None:
         """One round. Returns seconds until the next attempt; None if nothing is pending."""
+        if self.journal.is_moved():
+            self.journal.restore(self.queue.entries())
+            self.queue = DeliveryQueue(self.queue.retries)
         if not self.journal.sending and not self._take_over():
             for end in self.journal.new_ends():
                 self.on_end(end)
@@ -47,7 +50,7 @@ class Sender:
         if not self.journal.become_sender():
             return False
         self.queue = DeliveryQueue(self.queue.retries)
-        entries = self.journal.new_entries()
+        entries = _in_order(self.journal.new_entries())
         ends = {end.key: end for end in self.journal.new_ends()}
         for end in ends.values():
             self.on_end(end)
@@ -88,6 +91,14 @@ class Sender:
         self.journal.finish(entry, end)
         self.queue.finish(entry)
         self.on_end(end)
+
+
+def _in_order(entries: list[Entry]) -> list[Entry]:
+    """Each add once, oldest first. Adds that a moved folder had are also behind newer ones."""
+    by_key = {entry.add.key: entry for entry in entries}
+    if len(by_key) == len(entries):
+        return entries
+    return sorted(by_key.values(), key=lambda entry: entry.at)
 
 
 def _event_id(response: httpx.Response) -> str | None:
