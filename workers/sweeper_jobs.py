@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -32,6 +33,9 @@ HEAL_EVERY_S = 60.0
 PROFILES_AT_ONCE = 100
 # Time limits of one run, far longer than it takes. An erasure continues where it was stopped.
 CHORE_S, LONG_CHORE_S = 300.0, 1_800.0
+# Ends of sessions rest so many times as long as they work. Without a rest, 10,000 ends at once made
+# the reads of all tenants 1.2 to 1.4 times as slow on two cores.
+REST = 2.0
 
 
 @asynccontextmanager
@@ -88,8 +92,10 @@ def _erasures(stores: Stores) -> list[tuple[Chore, float]]:
         """Erase temporary runs whose time is over, a limited number at a time."""
         ended = erasure.AT_ONCE
         while ended == erasure.AT_ONCE:
+            began = time.monotonic()
             ended = await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
             await finish(of_sessions=True)
+            await asyncio.sleep(REST * (time.monotonic() - began))
 
     return [(erase, LONG_CHORE_S), (end_sessions, LONG_CHORE_S)]
 
