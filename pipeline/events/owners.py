@@ -29,6 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import COUNTED
@@ -103,8 +104,15 @@ async def countable(
 
 
 def _are_rare(wanted: EventFilter) -> bool:
-    """Tell if an index of the project has the events of the filter, few among many."""
-    return bool(wanted.kinds or wanted.statuses or wanted.code or wanted.graph_status)
+    """Tell if an index of the project has the events of the filter, few among many.
+
+    Adds, and events that succeeded, are the most of all.
+    """
+    kinds, statuses = wanted.kinds, wanted.statuses
+    common = (not kinds or EventType.ADD in kinds) and (
+        not statuses or Status.SUCCEEDED in statuses
+    )
+    return not common or bool(wanted.code or wanted.graph_status)
 
 
 async def _few_lanes(

@@ -111,6 +111,33 @@ async def test_periods_are_read_by_lanes_and_rare_events_are_not(engine: Engine)
     assert count == len(ordered)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "statuses", "by_lanes"),
+    [
+        (["ADD"], [], True),
+        (["ADD", "IMPORT"], ["SUCCEEDED", "FAILED"], True),
+        ([], ["FAILED", "CANCELLED"], False),
+        (["IMPORT"], ["SUCCEEDED"], False),
+    ],
+)
+async def test_adds_and_events_that_succeeded_are_read_by_lanes(
+    engine: Engine, kinds: list[str], statuses: list[str], by_lanes: bool
+) -> None:
+    ordered = await fill(engine)
+    done = [key for place, key in enumerate(ordered) if place % 3]
+    async with engine.ledger.engine.begin() as connection:
+        end = text(
+            "UPDATE events SET status = 'SUCCEEDED', completed_at = now() WHERE id = ANY(:ids)"
+        )
+        await connection.execute(end, {"ids": done})
+    common = EventFilter(WANTED.scope_ids, kinds=kinds, statuses=statuses)
+    ids = await page_of_owner(engine.ledger.engine, engine.project.id, common, limit=5, offset=3)
+    assert (ids is not None) == by_lanes
+    views, _ = await engine.ledger.events.page(engine.project.id, common, limit=5, offset=3)
+    expected = (done if statuses else ordered) if by_lanes else []
+    assert [view.id for view in views] == expected[3:8]
+
+
 async def test_no_event_is_newer_than_the_last_use_of_its_lane(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     await engine.add("I like tea.")
