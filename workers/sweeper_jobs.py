@@ -33,7 +33,7 @@ HEAL_EVERY_S = 60.0
 PROFILES_AT_ONCE = 100
 # Time limits of one run, far longer than it takes. An erasure continues where it was stopped.
 CHORE_S, LONG_CHORE_S = 300.0, 1_800.0
-# Ends of sessions rest so many times as long as they work. Without a rest, 10,000 ends at once made
+# Rest of the ends of sessions, as a multiple of their work. Without it, 10,000 ends at once made
 # the reads of all tenants 1.2 to 1.4 times as slow on two cores.
 REST = 2.0
 
