@@ -9,6 +9,7 @@ Without a reranker, or if it does not answer, the fused order stays, with the re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -50,16 +51,22 @@ async def rerank(
     where: Where,
     reranker: Reranker | None,
     passages: Passages,
+    away: AbstractAsyncContextManager[None],
 ) -> Reranking:
-    """Order the best candidates by the reranker's scores; equal scores keep the fused order."""
+    """Order the best candidates by the reranker's scores; equal scores keep the fused order.
+
+    `away`: entered while the reranker is waited for.
+    """
     if reranker is None:
         return Reranking(ranked, reason=NOT_CONFIGURED)
     near = list(islice(cutoff.near(ranked), compared_for(cutoff.top_k)))
     read = await passages.read(where, [candidate.key for candidate in near])
     shown = [candidate for candidate in near if candidate.key in read]
+    documents = [labelled(read[candidate.key]) for candidate in shown]
     try:
-        with on_behalf_of(where.project_id):
-            scores = await reranker.rerank(text, [labelled(read[c.key]) for c in shown])
+        async with away:
+            with on_behalf_of(where.project_id):
+                scores = await reranker.rerank(text, documents)
     except StageError as error:
         log.warning("search_not_reranked", model=reranker.name, code=error.code)
         return Reranking(ranked, reason=error.code)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -39,7 +38,7 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
 from pipeline.search.candidates import Candidate
-from pipeline.search.concurrency import ConcurrencyLimit
+from pipeline.search.concurrency import ConcurrencyLimit, SearchPlace
 from pipeline.search.conversation import blended
 from pipeline.search.cutoff import Cutoff
 from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, nearest, widened
@@ -78,7 +77,9 @@ GRAPH_TIMEOUT_S = 2.0
 # If the comparison of words takes longer, the search compares meanings alone.
 WORDS_TIMEOUT_S = 5.0
 LOCAL = "local/"
-TOOK_TOO_LONG = "The search took too long and was stopped: narrow its filter or top_k."
+NOT_COMPARED = (
+    "Neither words nor meanings could be compared in time: narrow the filter, or try again."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +158,17 @@ async def search(
     `index` has the memories, `turns` the turns; without it, turns are found by words alone. So is
     everything if a remote embedder returns no vector within `limits.embedder_s`.
 
-    Errors: Overloaded after a minute.
+    Errors: Overloaded after a minute, with what the search waits for then.
     """
     stores = DenseStores(ledger, embedder, index, turns)
-    try:
-        async with asyncio.timeout(LONGEST_S), limits.at_once.under_way(project_id):
-            # Before the turn, because a remote model uses no CPU here. Pending events are counted
-            # before anything is read: if there are none, the results below are complete.
-            embedded, standing = await asyncio.gather(
-                _embed(project_id, query, embedder, limits.embedder_s),
-                _standing(project_id, query, ledger, embedder),
-            )
-            turn = limits.at_once.turn(project_id)
-            return await _search(project_id, query, embedded, standing, stores, reranker, turn)
-    except TimeoutError:
-        raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
+    async with limits.at_once.place(project_id, within_s=LONGEST_S) as place:
+        # Before the turn, because a remote model uses no CPU here. Pending events are counted
+        # before anything is read: if there are none, the results below are complete.
+        embedded, standing = await asyncio.gather(
+            _embed(project_id, query, embedder, limits.embedder_s),
+            _standing(project_id, query, ledger, embedder),
+        )
+        return await _search(project_id, query, embedded, standing, stores, reranker, place)
 
 
 async def _standing(
@@ -191,18 +188,18 @@ async def _search(
     standing: Standing | None,
     stores: DenseStores,
     reranker: Reranker | None,
-    turn: AbstractAsyncContextManager[None],
+    place: SearchPlace,
 ) -> SearchResult:
     """Run the steps of a search after embedding; see the module's diagram.
 
-    `turn`: the slot for the steps that compute most. A remote reranker is asked without it.
+    The steps that compute most need a slot; a remote reranker is asked without slot and place.
     """
     ledger = stores.ledger
     where = query.where(project_id)
     stale = standing is None or standing.stale
     related = standing is not None and (standing.related or not where.is_current)
     related = related and query.graph
-    async with turn:
+    async with place.turn():
         ranked, words, dense, walk = await _ranked(
             project_id, query, where, embedded, stores, stale=stale, related=related
         )
@@ -216,6 +213,7 @@ async def _search(
             where=where,
             reranker=reranker,
             passages=ledger.passages,
+            away=place.away(),
         )
     best = cutoff.best(reranking.ranked)
     near = near_answers(query.text, best, ranked[:MEASURED]) if cutoff.lenient else []
@@ -347,7 +345,7 @@ async def _ranked(
         _walk(project_id, query, stores, related=related),
     )
     if words.degraded and dense.degraded:
-        raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True)
+        raise Overloaded(NOT_COMPARED, retry_after_s=1, server_wide=True)
     on_paths = shares(walk) if walk and query.weights.graph else {}
     candidates = await _candidates(query, where, words, dense, on_paths, stores)
     if is_short(dense, candidates, dense_query):

@@ -135,6 +135,47 @@ async def test_a_reranker_reads_a_bounded_number_of_the_askers_own(
     assert not [text for text in shown if "another user" in text]
 
 
+class Blocked(Shortest):
+    """Reranker that answers once it is allowed to."""
+
+    def __init__(self) -> None:
+        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
+        self.asked.set()
+        await self.answers.wait()
+        return await super().rerank(question, texts)
+
+
+async def test_other_searches_of_a_project_run_while_one_waits_for_the_reranker(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.search.concurrency.PROJECT_AT_ONCE", 1)
+    await store(service, KEY, POT)
+    reranker = Blocked()
+    service.app.state.api = replace(service.api, reranker=reranker)
+    waiting = asyncio.create_task(answer(service, "spare key flower", rerank=True))
+    await reranker.asked.wait()
+    async with asyncio.timeout(20):
+        assert texts(await answer(service, "spare key flower"))[0] == KEY
+    assert not waiting.done()
+    reranker.answers.set()
+    assert (await waiting)["reranked"] is True
+
+
+async def test_a_search_behind_others_of_its_project_is_refused_with_429(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is not overloaded, so 503 would be wrong, and no narrower filter would help."""
+    monkeypatch.setattr("pipeline.search.concurrency.PROJECT_AT_ONCE", 1)
+    monkeypatch.setattr("pipeline.search.service.LONGEST_S", 0)
+    limit = service.api.concurrency_limit
+    async with limit.place(service.engine.project.id, within_s=60):
+        got = await service.client.post(SEARCH, json={"query": KEY, "filters": MAYA})
+    assert (got.status_code, got.headers["Retry-After"]) == (429, "1")
+    assert "send fewer at once" in got.json()["error"]
+
+
 async def test_what_the_reranker_was_not_shown_follows_in_fused_order(
     service: Service, reranker: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
 
-from pipeline.domain.errors import Overloaded
+from pipeline.domain.errors import ModelUnavailable, Overloaded
 from pipeline.domain.tenants import ProjectId
 from pipeline.search import concurrency as turnstiles
 from pipeline.search.concurrency import ConcurrencyLimit
@@ -94,7 +95,7 @@ async def test_one_project_has_a_limited_number_of_searches_under_way(
     leave = asyncio.Event()
 
     async def search(name: str, project: ProjectId = MINE) -> None:
-        async with concurrency_limit.under_way(project):
+        async with concurrency_limit.place(project, within_s=60):
             inside.append(name)
             await leave.wait()
 
@@ -107,6 +108,122 @@ async def test_one_project_has_a_limited_number_of_searches_under_way(
         leave.set()
     assert inside == ["first", "second", "other", "third"]
     assert not concurrency_limit._under_way
+
+
+class Away:
+    """Searches of one project, each with an event that ends its remote call."""
+
+    def __init__(self) -> None:
+        self.limit = ConcurrencyLimit()
+        self.log: list[str] = []
+        self.answers = {name: asyncio.Event() for name in "abcd"}
+
+    async def search(self, name: str, error: Exception | None = None) -> None:
+        async with self.limit.place(MINE, within_s=60) as place:
+            self.log.append(f"{name} begins")
+            with suppress(ModelUnavailable):
+                async with place.away():
+                    self.log.append(f"{name} asks")
+                    await self.answers[name].wait()
+                    if error is not None:
+                        raise error
+            self.log.append(f"{name} goes on")
+            await settled()
+            self.log.append(f"{name} ends")
+
+
+@pytest.mark.parametrize("error", [None, ModelUnavailable("down")], ids=["answered", "failed"])
+async def test_a_search_leaves_its_place_while_it_waits_for_a_server_and_comes_back_to_one(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    monkeypatch.setattr(turnstiles, "PROJECT_AT_ONCE", 1)
+    away = Away()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(away.search("a", error))
+        group.create_task(away.search("b"))
+        await settled()
+        assert away.log == ["a begins", "a asks", "b begins", "b asks"]
+        away.answers["b"].set()
+        away.answers["a"].set()
+    assert away.log[4:] == ["b goes on", "b ends", "a goes on", "a ends"]
+    assert not away.limit._under_way
+
+
+async def test_searches_that_come_back_and_new_ones_take_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turnstiles, "PROJECT_AT_ONCE", 1)
+    away = Away()
+    async with asyncio.TaskGroup() as group:
+        async with away.limit.place(MINE, within_s=60) as place, place.away():
+            for name in "ab":
+                group.create_task(away.search(name))
+            await settled()
+            async with away.limit.place(MINE, within_s=60):  # the only place
+                for name in "cd":
+                    group.create_task(away.search(name))
+                    await settled()
+                away.answers["a"].set()
+                away.answers["b"].set()
+                await settled()
+        for answer in away.answers.values():
+            answer.set()
+    begun = [line for line in away.log[4:] if line.endswith(("begins", "goes on"))]
+    assert begun[:4] == ["c begins", "a goes on", "d begins", "b goes on"]
+
+
+async def test_few_searches_of_a_project_wait_for_a_server_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another one keeps its place until it may ask."""
+    monkeypatch.setattr(turnstiles, "PROJECT_AT_ONCE", 1)
+    monkeypatch.setattr(turnstiles, "PROJECT_AWAY", 1)
+    away = Away()
+    async with asyncio.TaskGroup() as group:
+        for name in "abc":
+            group.create_task(away.search(name))
+        await settled()
+        assert away.log == ["a begins", "a asks", "b begins"]
+        for answer in away.answers.values():
+            answer.set()
+    assert away.log.count("c ends") == 1
+
+
+async def test_a_search_that_is_cancelled_while_it_is_away_frees_no_place_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turnstiles, "PROJECT_AT_ONCE", 1)
+    away = Away()
+    first = asyncio.create_task(away.search("a"))
+    await settled()
+    async with away.limit.place(MINE, within_s=60):
+        first.cancel()
+        other = asyncio.create_task(away.search("b"))
+        await settled()
+        assert away.log == ["a begins", "a asks"]
+    away.answers["b"].set()
+    await other
+    assert first.cancelled()
+    assert not away.limit._under_way
+
+
+async def test_a_search_that_is_out_of_time_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turnstiles, "PROJECT_AT_ONCE", 1)
+    limit = ConcurrencyLimit(1)
+    never = asyncio.Event()
+    async with limit.place(MINE, within_s=60), limit.turn(MINE):
+        with pytest.raises(Overloaded, match="This project has as many searches") as own:
+            async with limit.place(MINE, within_s=0):
+                pytest.fail("there is one place")
+        with pytest.raises(Overloaded, match="The server computes other searches") as all_others:
+            async with limit.place(OTHER, within_s=0.01) as place, place.turn():
+                pytest.fail("there is one slot")
+        with pytest.raises(Overloaded, match="narrow its filter or top_k"):
+            async with limit.place(OTHER, within_s=0.01):
+                await never.wait()
+    assert (own.value.server_wide, all_others.value.server_wide) == (False, True)
 
 
 async def test_without_a_limit_all_pass() -> None:
