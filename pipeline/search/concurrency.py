@@ -14,18 +14,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
-from typing import Generic, TypeVar
 
 from pipeline.domain.errors import Overloaded, StageError
 from pipeline.domain.tenants import ProjectId
-
-K = TypeVar("K", bound=Hashable)
+from pipeline.fair_slots import FairSlots
 
 # With an embedder of 300 ms, these are 50 searches a second of one project in each process: as many
 # as a core computes.
@@ -55,42 +52,6 @@ class _Large:
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     requests: int = 0
-
-
-class FairSlots(Generic[K]):
-    """A number of slots. Groups that wait for one take turns, each first come, first served."""
-
-    def __init__(self, slots: int) -> None:
-        self._free = slots
-        # The group at the front is next; one that got a slot moves to the end.
-        self._waiting: OrderedDict[K, deque[asyncio.Future[None]]] = OrderedDict()
-
-    async def acquire(self, group: K) -> None:
-        """Take a slot; wait if none is free."""
-        if self._free:
-            self._free -= 1
-            return
-        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(group, deque()).append(slot)
-        try:
-            await slot
-        except asyncio.CancelledError:
-            # `release` skips a cancelled future. One that has the slot already passes it on.
-            if not slot.cancelled():
-                self.release()
-            raise
-
-    def release(self) -> None:
-        """Give the slot to the next group that waits, or set it free."""
-        while self._waiting:
-            group, slots = self._waiting.popitem(last=False)
-            slot = slots.popleft()
-            if slots:
-                self._waiting[group] = slots
-            if not slot.done():
-                slot.set_result(None)
-                return
-        self._free += 1
 
 
 class _Phase(Enum):

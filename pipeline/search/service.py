@@ -20,7 +20,7 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.cpu_thread import beside_loop
+from pipeline.cpu_thread import beside_loop, searching
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Overloaded, TransientError
 from pipeline.domain.events import FailureCode
@@ -289,7 +289,9 @@ async def _meanings(project_id: ProjectId, query: Query, walk: Walk, stores: Den
         reading = stores.ledger.graph.terms_of(project_id, list(stating))
         near = by_facts(walk, words, await _in_time(reading) or {})
     if query.has_known_meaning and (phrases := unknown_phrases(walk, near)):
-        near = {**near, **await by_embedder(walk, phrases, stores.embedder)}
+        with searching(project_id):
+            meant = await by_embedder(walk, phrases, stores.embedder)
+        near = {**near, **meant}
     return near
 
 
@@ -504,7 +506,7 @@ async def _embed(
     texts = [*query.turns_asked, *words.values()]
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
-            with on_behalf_of(project_id):
+            with on_behalf_of(project_id), searching(project_id):
                 vectors = await embedder.embed(texts)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +15,7 @@ from sqlalchemy import text, update
 
 from pipeline import telemetry
 from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.cpu_thread import SharedThread
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.filters import parse
@@ -286,6 +289,42 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
     )
     assert answer.degraded
     assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
+
+
+async def test_the_question_of_a_search_is_embedded_before_texts_that_wait(engine: Engine) -> None:
+    class Shared(HashEmbedder):
+        """Embedder that computes in one thread, as the built-in one does."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.thread = SharedThread("test")
+            self.embedded: list[str] = []
+            self.question = asyncio.Event()
+
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            if texts[0] == "Saab":
+                self.question.set()
+            await self.thread.run(partial(self.embedded.append, texts[0]))
+            return await super().embed(texts)
+
+    embedder, may_end = Shared(), threading.Event()
+    query = Query("Saab", parse({"user_id": "maya"}), top_k=10, threshold=0.0)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(embedder.thread.run(partial(may_end.wait, 60)))
+        group.create_task(embedder.embed(["a batch edit"]))
+        await asyncio.sleep(0)
+        group.create_task(
+            search(
+                engine.project.id,
+                query,
+                ledger=engine.ledger,
+                embedder=embedder,
+                index=engine.services.index,
+            )
+        )
+        await embedder.question.wait()
+        may_end.set()
+    assert embedder.embedded == ["Saab", "a batch edit"]
 
 
 async def test_without_vectors_words_find_turns_and_facts(
