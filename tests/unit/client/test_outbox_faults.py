@@ -234,6 +234,49 @@ def test_a_folder_that_cannot_be_made_again_is_an_error_of_the_append(tmp_path: 
 
 
 @moved
+async def test_a_sender_that_cannot_make_the_folder_again_tries_once_more(
+    api: FakeApi, tmp_path: Path, move: Callable[[Path], object]
+) -> None:
+    run = Simulation(api, tmp_path / "o")
+    run.journal.append(add("one"))
+    api.answer = refused
+    async with api.connect() as http:
+        sender = Sender(run.journal, http, run.ends.append, clock=lambda: run.now)
+        await sender.step()
+        move(tmp_path / "o")
+        (tmp_path / "o").write_text("a file")
+        for _ in range(2):
+            with pytest.raises(OSError, match=str(tmp_path / "o")):
+                await sender.step()
+        (tmp_path / "o").unlink()
+        api.answer = lambda _: None
+        run.now += 60
+        while (pause_s := await sender.step()) is not None:
+            run.now += pause_s
+    assert [end.event_id is not None for end in run.ends] == [True]
+
+
+def test_a_fork_while_the_files_are_closed_closes_no_file_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = SegmentWriter(tmp_path, 1_000_000, 1_000)
+    writer.append("one", b"one\n")
+    closed: list[int] = []
+    close = os.close
+
+    def close_and_fork(file: int) -> None:
+        close(file)
+        closed.append(file)
+        if len(closed) == 1:
+            writer.after_fork()
+
+    monkeypatch.setattr(os, "close", close_and_fork)
+    writer.close()
+    monkeypatch.undo()
+    assert len(closed) == len(set(closed)) == 2
+
+
+@moved
 @pytest.mark.parametrize("appended", ["before", "after"])
 async def test_adds_that_the_sender_has_read_are_sent_in_order_after_the_folder_was_moved(
     api: FakeApi, tmp_path: Path, move: Callable[[Path], object], appended: str

@@ -163,9 +163,9 @@ class SegmentWriter:
         self._lines.pop(key, None)
 
     def is_moved(self) -> bool:
-        """True if the folder was moved or deleted since this process opened it."""
+        """True if the folder was moved or deleted, until it has the lines of this process again."""
         lock = self._lock
-        return lock is not None and lock.is_open and not lock.is_current()
+        return self._is_lost or (lock is not None and lock.is_open and not lock.is_current())
 
     def restore(self, others: Mapping[str, bytes]) -> None:
         """Make the folder again, with the lines that were in it.
@@ -196,11 +196,13 @@ class SegmentWriter:
         self._close()
 
     def _close(self) -> None:
-        if self._segment is not None:
-            self._segment.close()
-        if self._lock is not None:
-            self._lock.close()
+        # A child that is forked in between closes neither of them again.
+        segment, lock = self._segment, self._lock
         self._lock = self._segment = None
+        if segment is not None:
+            segment.close()
+        if lock is not None:
+            lock.close()
 
     def _append(self, key: str, line: bytes) -> None:
         """Store the line in the folder that the path leads to at the end."""
