@@ -8,19 +8,25 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
+# Urgent groups get this many slots in a row while others wait; then one of the others gets one.
+URGENT_IN_A_ROW = 8
 
 
 class FairSlots(Generic[K]):
-    """A number of slots. Groups that wait for one take turns, each first come, first served."""
+    """A number of slots. Groups that wait for one take turns, each first come, first served.
+
+    Urgent groups come before the others, which get at least one slot in nine.
+    """
 
     def __init__(self, slots: int) -> None:
         self._free = slots
         # The group at the front is next; one that got a slot moves to the end.
         self._urgent: OrderedDict[K, deque[asyncio.Future[None]]] = OrderedDict()
         self._others: OrderedDict[K, deque[asyncio.Future[None]]] = OrderedDict()
+        self._in_a_row = 0
 
     async def acquire(self, group: K, *, urgent: bool = False) -> None:
-        """Take a slot; wait if none is free. Urgent groups come before all others."""
+        """Take a slot; wait if none is free."""
         if self._free:
             self._free -= 1
             return
@@ -37,7 +43,7 @@ class FairSlots(Generic[K]):
 
     def release(self) -> None:
         """Give the slot to the next group that waits, or set it free."""
-        while waiting := self._urgent or self._others:
+        while waiting := self._next():
             group, slots = waiting.popitem(last=False)
             slot = slots.popleft()
             if slots:
@@ -46,3 +52,11 @@ class FairSlots(Generic[K]):
                 slot.set_result(None)
                 return
         self._free += 1
+
+    def _next(self) -> OrderedDict[K, deque[asyncio.Future[None]]]:
+        """The groups of which one is next."""
+        if self._others and (not self._urgent or self._in_a_row >= URGENT_IN_A_ROW):
+            self._in_a_row = 0
+            return self._others
+        self._in_a_row += 1
+        return self._urgent

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 import pytest
 
 from pipeline.cpu_thread import SharedThread, searching
+from pipeline.fair_slots import URGENT_IN_A_ROW
 
 MINE, OTHER = "my project", "another project"
 
@@ -69,6 +70,19 @@ async def test_searches_of_projects_take_turns(work: Work) -> None:
         await settled()
         work.go_on()
     assert work.ran == ["batch", "mine 1", "other", "mine 2", "mine 3", "batch"]
+
+
+async def test_searches_without_a_pause_leave_one_turn_in_nine_to_others(work: Work) -> None:
+    searches = 3 * URGENT_IN_A_ROW
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work.pieces("batch", 3))
+        await asyncio.to_thread(work.begun.wait, 60)
+        for _ in range(searches):
+            group.create_task(work.pieces("question", 1, MINE))
+        await settled()
+        work.go_on()
+    between = "".join("q" if name == "question" else "b" for name in work.ran).split("b")
+    assert [len(each) for each in between] == [0, URGENT_IN_A_ROW, URGENT_IN_A_ROW, URGENT_IN_A_ROW]
 
 
 async def test_a_caller_that_is_cancelled_leaves_the_thread_to_the_next(work: Work) -> None:
