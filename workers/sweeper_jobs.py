@@ -97,7 +97,7 @@ def _erasures(stores: Stores) -> list[tuple[Chore, float]]:
             await finish(of_sessions=True)
             await asyncio.sleep(REST * (time.monotonic() - began))
 
-    return [(erase, LONG_CHORE_S), (end_sessions, LONG_CHORE_S)]
+    return [(erase, LONG_CHORE_S), (end_sessions, (1 + REST) * LONG_CHORE_S)]
 
 
 def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
