@@ -62,7 +62,7 @@ async def run() -> int:
             count = await stores.mirroring.rebuild()
             print_line(f"Graph server: {count:,} entities and relations")
         another = await reindex(
-            stores.ledger, stores.indexes, stores.embedder, tell=ProgressLines()
+            stores.ledger.indexes, stores.indexes, stores.embedder, tell=ProgressLines()
         )
     finally:
         await stores.close()

@@ -37,7 +37,7 @@ async def edit_memory(
     [changed] = await memories.edit(
         project.id,
         [MemoryEdit(identity, values)],
-        ledger=stores.ledger,
+        editing=stores.ledger.editing,
         embedder=stores.embedder,
         index=stores.index,
         key_id=grant.key_id,
@@ -52,5 +52,9 @@ async def delete_memory(
     identity, stores = uuid("memory_id", memory_id), api.stores
     await require_own(api, project, identity, user)
     await memories.retire(
-        project.id, [identity], ledger=stores.ledger, index=stores.index, key_id=grant.key_id
+        project.id,
+        [identity],
+        editing=stores.ledger.editing,
+        index=stores.index,
+        key_id=grant.key_id,
     )

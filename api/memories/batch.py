@@ -26,7 +26,7 @@ async def update(
         await memories.edit(
             project.id,
             edits,
-            ledger=stores.ledger,
+            editing=stores.ledger.editing,
             embedder=stores.embedder,
             index=stores.index,
             key_id=grant.key_id,
@@ -42,6 +42,6 @@ async def delete(
     ids, stores = request.ids(), api.stores
     if ids:
         await memories.retire(
-            project.id, ids, ledger=stores.ledger, index=stores.index, key_id=grant.key_id
+            project.id, ids, editing=stores.ledger.editing, index=stores.index, key_id=grant.key_id
         )
     return {"message": f"Successfully deleted {len(ids)} memories"}

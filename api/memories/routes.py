@@ -131,7 +131,7 @@ async def delete_all(
     event_id = await memories.clear(
         project.id,
         request,
-        ledger=api.stores.ledger,
+        clearing=api.stores.ledger.clearing,
         index=api.stores.index,
         dispatcher=api.dispatcher,
     )

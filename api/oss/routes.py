@@ -197,7 +197,7 @@ async def _clear(filters: Mapping[str, Any], api: Api, project: Project) -> UUID
     return await service.clear(
         project.id,
         DeleteRequest(EventType.DELETE_ALL, parse(filters), {"filters": [filters]}),
-        ledger=api.stores.ledger,
+        clearing=api.stores.ledger.clearing,
         index=api.stores.index,
         dispatcher=api.dispatcher,
     )

@@ -34,7 +34,7 @@ async def restore(
         uuid("memory_id", memory_id),
         request.version,
         reason=request.reason,
-        ledger=stores.ledger,
+        restores=stores.ledger.restores,
         embedder=stores.embedder,
         index=stores.index,
         key_id=grant.key_id,

@@ -11,9 +11,8 @@ import structlog
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
-from pipeline.memories.delete_by_filter import DeleteRequest
-from pipeline.memories.editing import MemoryEdit
-from pipeline.memories.ports import MemoryStores
+from pipeline.memories.delete_by_filter import DeleteByFilter, DeleteRequest
+from pipeline.memories.editing import MemoryEdit, MemoryEditing
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.vector_index.index import VectorIndex
 
@@ -28,7 +27,7 @@ async def edit(
     project_id: ProjectId,
     edits: Sequence[MemoryEdit],
     *,
-    ledger: MemoryStores,
+    editing: MemoryEditing,
     embedder: Embedder,
     index: VectorIndex,
     key_id: UUID | None = None,
@@ -43,9 +42,7 @@ async def edit(
     with_vectors = [
         replace(edit, vector=next(vectors)) if "text" in edit.values else edit for edit in edits
     ]
-    memories = await ledger.editing.edit(
-        project_id, with_vectors, embedder=embedder.name, key_id=key_id
-    )
+    memories = await editing.edit(project_id, with_vectors, embedder=embedder.name, key_id=key_id)
     await project([memory.id for memory in memories], index)
     return memories
 
@@ -54,12 +51,12 @@ async def retire(
     project_id: ProjectId,
     memory_ids: Sequence[UUID],
     *,
-    ledger: MemoryStores,
+    editing: MemoryEditing,
     index: VectorIndex,
     key_id: UUID | None = None,
 ) -> None:
     """Delete memories, all or none; their history stays. Errors: NotFound."""
-    await ledger.editing.retire(project_id, memory_ids, key_id=key_id)
+    await editing.retire(project_id, memory_ids, key_id=key_id)
     await project(memory_ids, index)
 
 
@@ -67,12 +64,12 @@ async def clear(
     project_id: ProjectId,
     request: DeleteRequest,
     *,
-    ledger: MemoryStores,
+    clearing: DeleteByFilter,
     index: VectorIndex,
     dispatcher: Dispatcher,
 ) -> UUID:
     """Delete all memories that match. Returns the id of the event, which has succeeded."""
-    cleared = await ledger.clearing.clear(project_id, request)
+    cleared = await clearing.clear(project_id, request)
     log.info("memories_cleared", event_id=str(cleared.event_id), count=len(cleared.memory_ids))
     for wake in cleared.wakes:
         dispatcher.kick(wake, project_id)

@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pipeline.ports import Embedder
-from pipeline.reindex.ports import ReindexStores
-from pipeline.reindex.store import FIRST, ReindexProgress
+from pipeline.reindex.store import FIRST, Indexes, ReindexProgress
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projections import Projection
 
@@ -27,56 +26,54 @@ Tell = Callable[[ReindexProgress], None]
 
 
 async def reindex(
-    ledger: ReindexStores, indexes: Sequence[VectorIndex], embedder: Embedder, *, tell: Tell
+    states: Indexes, indexes: Sequence[VectorIndex], embedder: Embedder, *, tell: Tell
 ) -> bool:
     """Make the index complete, with all its parts. True if it is not the live index.
 
     Errors: Conflict while another reindex runs; StoreUnavailable, ModelUnavailable.
     """
-    async with ledger.indexes.alone():
-        if await ledger.indexes.live() in (None, indexes[0].name):
+    async with states.alone():
+        if await states.live() in (None, indexes[0].name):
             await _mend(indexes, embedder, tell)
             return False
-        await _build(ledger, indexes, embedder, tell)
+        await _build(states, indexes, embedder, tell)
         return True
 
 
 async def _build(
-    ledger: ReindexStores, indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell
+    states: Indexes, indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell
 ) -> None:
     name = indexes[0].name
-    if not await ledger.indexes.known(name):
+    if not await states.known(name):
         for index in indexes:
             await index.wipe()  # remains of an abandoned build
-    await ledger.indexes.begin(name, embedder.name)
-    while await _pass(ledger, indexes, tell) > REST:
+    await states.begin(name, embedder.name)
+    while await _pass(states, indexes, tell) > REST:
         pass
-    await ledger.indexes.whole(name)
+    await states.whole(name)
 
 
-async def _pass(ledger: ReindexStores, indexes: Sequence[VectorIndex], tell: Tell) -> int:
+async def _pass(states: Indexes, indexes: Sequence[VectorIndex], tell: Tell) -> int:
     """Write all missing rows once. Returns their number."""
     wrote, total = 0, await _total(indexes)
     for index in indexes:
         after = FIRST
         while unbuilt := await index.source.unbuilt(after, limit=AT_ONCE):
-            await _build_in(ledger, index, unbuilt)
+            await _build_in(states, index, unbuilt)
             wrote, after = wrote + len(unbuilt), unbuilt[-1].id
-            done = await ledger.indexes.done()
+            done = await states.done()
             tell(ReindexProgress(done, max(done, total)))
     return wrote
 
 
-async def _build_in(
-    ledger: ReindexStores, index: VectorIndex, unbuilt: Sequence[Projection]
-) -> None:
+async def _build_in(states: Indexes, index: VectorIndex, unbuilt: Sequence[Projection]) -> None:
     fitting = await index.fitting(unbuilt)
     await index.write(fitting)
     for reembedded in (False, True):
         some = [
             new for old, new in zip(unbuilt, fitting, strict=True) if (new is not old) is reembedded
         ]
-        await ledger.indexes.built(some, reembedded=reembedded)
+        await states.built(some, reembedded=reembedded)
 
 
 async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) -> None:

@@ -9,7 +9,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.memories.service import project
 from pipeline.ports import Embedder
 from pipeline.vector_index.index import VectorIndex
-from pipeline.versions.ports import VersionStores
+from pipeline.versions.restore import Restore
 
 
 async def restore(
@@ -18,7 +18,7 @@ async def restore(
     version: int,
     *,
     reason: str | None,
-    ledger: VersionStores,
+    restores: Restore,
     embedder: Embedder,
     index: VectorIndex,
     key_id: UUID | None = None,
@@ -28,9 +28,9 @@ async def restore(
     `key_id`: the caller's API key. Errors: those of `Restore.restore`; ModelUnavailable if the text
     cannot be embedded.
     """
-    text = await ledger.restores.text(project_id, memory_id, version)
+    text = await restores.text(project_id, memory_id, version)
     [vector] = await embedder.embed([text])
-    memory = await ledger.restores.restore(
+    memory = await restores.restore(
         project_id,
         memory_id,
         version,

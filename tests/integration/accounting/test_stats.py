@@ -137,7 +137,7 @@ async def test_counts_that_came_to_zero_leave_no_row(engine: Engine) -> None:
     memory_id = (await engine.event(event_id)).receipt[0].memory_id
     assert memory_id is not None
     await memories.retire(
-        engine.project.id, [memory_id], ledger=engine.ledger, index=engine.services.index
+        engine.project.id, [memory_id], editing=engine.ledger.editing, index=engine.services.index
     )
     await engine.ledger.balance.fold()
     async with engine.ledger.engine.connect() as connection:

@@ -168,7 +168,7 @@ async def edit(late: Late) -> None:
     change = MemoryEdit(await late.memory_id(), {"text": "Zanzibar is far."})
     services = late.engine.services
     await memory_service.edit(
-        late.scope.project_id, [change], ledger=late.engine.ledger, embedder=late.embedder,
+        late.scope.project_id, [change], editing=late.engine.ledger.editing, embedder=late.embedder,
         index=services.index,
     )  # fmt: skip
 
@@ -188,10 +188,14 @@ async def restore(late: Late) -> None:
     project_id, memory_id = late.scope.project_id, await late.memory_id()
     change = MemoryEdit(memory_id, {"text": "It is far."})
     await memory_service.edit(
-        project_id, [change], ledger=ledger, embedder=services.embedder, index=services.index
+        project_id,
+        [change],
+        editing=ledger.editing,
+        embedder=services.embedder,
+        index=services.index,
     )
     await versions.restore(
-        project_id, memory_id, 1, reason=None, ledger=ledger, embedder=late.embedder,
+        project_id, memory_id, 1, reason=None, restores=ledger.restores, embedder=late.embedder,
         index=services.index,
     )  # fmt: skip
 

@@ -206,7 +206,7 @@ async def test_what_a_person_did_since_is_in_the_way_too(scripted: Engine, chang
         await edit(
             scripted.project.id,
             [MemoryEdit(memory_id, {"text": "green tea."})],
-            ledger=scripted.ledger,
+            editing=scripted.ledger.editing,
             embedder=services.embedder,
             index=services.index,
         )
@@ -344,7 +344,7 @@ async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
     await edit(
         scripted.project.id,
         [MemoryEdit(changed, {"metadata": {"n": 1}})],
-        ledger=ledger,
+        editing=ledger.editing,
         embedder=scripted.services.embedder,
         index=scripted.services.index,
     )

@@ -402,7 +402,7 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     await memories.edit(
         engine.project.id,
         [MemoryEdit(memory_id, {"text": text})],
-        ledger=engine.ledger,
+        editing=engine.ledger.editing,
         embedder=services.embedder,
         index=services.index,
     )

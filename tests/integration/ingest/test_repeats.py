@@ -91,7 +91,7 @@ async def test_a_turn_whose_memory_has_changed_is_read_again(
     await use_cases.edit(
         engine.project.id,
         [MemoryEdit(memory_id, {"text": "User lives in Potsdam"})],
-        ledger=engine.ledger,
+        editing=engine.ledger.editing,
         embedder=engine.services.embedder,
         index=engine.services.index,
     )

@@ -50,7 +50,7 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     await use_cases.edit(
         engine.project.id,
         [MemoryEdit(memory_id, {"text": text})],
-        ledger=engine.ledger,
+        editing=engine.ledger.editing,
         embedder=engine.services.embedder,
         index=engine.services.index,
     )

@@ -146,7 +146,7 @@ async def test_a_new_text_about_another_matter_has_no_slot(engine: Engine) -> No
         await edit(
             engine.project.id,
             [MemoryEdit(memory.id, values)],
-            ledger=engine.ledger,
+            editing=engine.ledger.editing,
             embedder=services.embedder,
             index=services.index,
         )

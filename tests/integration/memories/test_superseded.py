@@ -113,7 +113,10 @@ async def test_the_older_statement_is_current_again_when_the_newer_one_is_gone(
     porto = UUID((await listed(service))["Maya lives in Porto."]["id"])
     ledger = service.engine.ledger
     await editing.retire(
-        service.engine.project.id, [porto], ledger=ledger, index=service.engine.services.index
+        service.engine.project.id,
+        [porto],
+        editing=ledger.editing,
+        index=service.engine.services.index,
     )
     assert set(await listed(service)) == {"Maya lives in Bern."}
 

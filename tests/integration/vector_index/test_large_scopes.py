@@ -345,7 +345,7 @@ async def test_without_the_setting_they_are_deleted(engine: Engine, store_of: Wa
 async def test_a_repair_deletes_them(engine: Engine, store_of: Watched) -> None:
     await served(engine)
     services = engine.services
-    await reindex(engine.ledger, [services.index], services.embedder, tell=lambda _: None)
+    await reindex(engine.ledger.indexes, [services.index], services.embedder, tell=lambda _: None)
     assert (await state(engine), await store_of.own()) == ([], [])
 
 
@@ -357,7 +357,7 @@ async def test_another_index_that_becomes_live_has_none_of_them(
     other = VectorIndex(
         engine.vectors, services.index.source, services.embedder, buckets=3, own_rows=ROWS
     )
-    await reindex(engine.ledger, [other], services.embedder, tell=lambda _: None)
+    await reindex(engine.ledger.indexes, [other], services.embedder, tell=lambda _: None)
     await engine.ledger.indexes.adopt(other.name)
     assert await state(engine) == []
     await near(engine)  # a process that still has the index before it

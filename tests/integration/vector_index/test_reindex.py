@@ -89,7 +89,7 @@ async def rebuild(engine: Engine, reports: list[ReindexProgress] | None = None) 
     lines = reports if reports is not None else []
     services = engine.services
     indexes = [services.index, engine.turns]
-    return await reindex(engine.ledger, indexes, services.embedder, tell=lines.append)
+    return await reindex(engine.ledger.indexes, indexes, services.embedder, tell=lines.append)
 
 
 async def adopt(engine: Engine) -> None:

@@ -276,7 +276,7 @@ async def test_what_is_cleared_makes_room_in_the_index(engine: Engine) -> None:
     await memories.clear(
         engine.project.id,
         DeleteRequest(EventType.DELETE_ALL, parse({"user_id": "maya"}), {}),
-        ledger=engine.ledger,
+        clearing=engine.ledger.clearing,
         index=engine.services.index,
         dispatcher=engine.hints,
     )

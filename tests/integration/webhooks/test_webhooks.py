@@ -109,8 +109,8 @@ async def test_changes_by_people_are_delivered_as_well(
     assert memory_id is not None
     edit = MemoryEdit(memory_id, {"text": "User lives in Basel"})
     embedder = engine.services.embedder
-    await memories.edit(project_id, [edit], ledger=ledger, embedder=embedder, index=index)
-    await memories.retire(project_id, [memory_id], ledger=ledger, index=index)
+    await memories.edit(project_id, [edit], editing=ledger.editing, embedder=embedder, index=index)
+    await memories.retire(project_id, [memory_id], editing=ledger.editing, index=index)
     await deliver(engine)
     assert {d["event"] for d in details(receiver)} == {"UPDATE", "DELETE"}
     assert {d["data"]["memory"] for d in details(receiver)} == {"User lives in Basel"}
@@ -202,7 +202,7 @@ async def test_a_delivery_of_a_change_has_the_owner_the_event_and_the_text_befor
     await memories.edit(
         engine.project.id,
         [edit],
-        ledger=engine.ledger,
+        editing=engine.ledger.editing,
         embedder=services.embedder,
         index=services.index,
     )
