@@ -12,7 +12,6 @@ from tenacity import wait_none
 
 from pipeline.adapters.embedder_batched import BATCH
 from pipeline.adapters.embedder_cached import CachedEmbedder
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.embedder_litellm import LiteLLMEmbedder
 from pipeline.adapters.embedder_minilm import BATCH_TEXTS, BATCH_TOKENS, MiniLM, batches
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
@@ -20,6 +19,7 @@ from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
 from pipeline.domain.errors import ModelRejected, ModelUnavailable, SettingRejected
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.llm_server import LLMServer
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pipeline.adapters.litellm_client import load
 from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.reranker_litellm import LONGEST, LiteLLMReranker, shares
-from pipeline.adapters.reranker_overlap import OverlapReranker
 from pipeline.domain.errors import (
     MalformedAnswer,
     ModelRejected,
@@ -21,6 +20,7 @@ from pipeline.domain.errors import (
 )
 from pipeline.ports import Reranker
 from tests.support.llm_server import Do, LLMServer
+from tests.support.reranker_overlap import OverlapReranker
 
 # Their APIs differ in paths, field names and answers.
 PROVIDERS = [

@@ -14,7 +14,6 @@ from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
 from pipeline.adapters import vectors_pgvector
 from pipeline.adapters.vectors_chroma import ChromaVectors
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
@@ -22,6 +21,7 @@ from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ledger.engine import connect
 from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
 from tests.support.qdrant_server import QdrantServer
+from tests.support.vectors_memory import InMemoryVectors
 
 EMBEDDER = "fake/hash"
 EAST, NORTH, WEST = (as_vector(v) for v in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)))

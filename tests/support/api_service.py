@@ -21,7 +21,6 @@ from api.dependencies import Api
 from api.events.watch import EventWatch
 from api.search.read_sample import ReadSample
 from api.system.figures import Figures
-from pipeline.adapters.embedder_hash import DIMENSIONS
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.bootstrap import Stores
 from pipeline.domain.events import AddOptions
@@ -35,6 +34,7 @@ from pipeline.search.where import Where
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
 from tests.support.described import as_described
+from tests.support.embedder_hash import DIMENSIONS
 from tests.support.engine import Engine
 
 UNREACHABLE_URL = "http://127.0.0.1:9"

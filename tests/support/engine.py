@@ -14,9 +14,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.adapters.embedder_hash import DIMENSIONS, HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.curator.store import RunLimits
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Activation, Batch, Wake
@@ -39,6 +37,8 @@ from pipeline.stores import Ledger, Pools
 from pipeline.tenants.projects import Project
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
+from tests.support.embedder_hash import DIMENSIONS, HashEmbedder
+from tests.support.vectors_memory import InMemoryVectors
 
 LEASE_S, GRACE_S = 5.0, 30.0
 # A worker that is alive for the ledger: it has open sessions.

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
@@ -18,6 +17,7 @@ from pipeline.domain.graph import Relation, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.categories import BUILT_IN
 from pipeline.ports import ExtractionRequest, MemoryModel
+from tests.support.embedder_hash import HashEmbedder
 
 Kind = Literal["extract", "decide", "relate", "distil", "profile", "summary", "curate", "other"]
 Sections = Mapping[str, Sequence[str]]

@@ -27,11 +27,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.adapters.reranker_overlap import OverlapReranker
 from pipeline.domain.vectors import Vector
 from pipeline.ports import MemoryModel, Reranker
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.llm_answers import PromptAnswers, kind_of
+from tests.support.reranker_overlap import OverlapReranker
 
 On = Literal["any", "extract", "decide", "relate", "summary", "repair", "embed", "rerank", "other"]
 Do = Literal[

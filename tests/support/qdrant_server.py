@@ -13,10 +13,10 @@ from uuid import UUID
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import CollectionMissing
 from pipeline.domain.vectors import as_vector
 from pipeline.ports import VectorRecord
+from tests.support.vectors_memory import InMemoryVectors
 
 
 class QdrantBody(BaseModel):

@@ -8,7 +8,6 @@ import pytest
 
 from pipeline import bootstrap
 from pipeline.adapters import litellm_client
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.engine import connect
@@ -16,6 +15,7 @@ from pipeline.model_settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelS
 from pipeline.models.circuits import Circuits
 from pipeline.models.fallbacks import FallbackModel
 from pipeline.settings import Settings
+from tests.support.embedder_hash import HashEmbedder
 
 
 class NamedEmbedder(HashEmbedder):

@@ -16,7 +16,6 @@ import pytest
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import Conflict, StoreUnavailable
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.filters import EventFilter
@@ -39,6 +38,7 @@ from tests.support.api_service import Service, error_of, serving
 from tests.support.engine import LIMITS, Engine, with_stores
 from tests.support.raw_look import raw_look
 from tests.support.stack import wait_until
+from tests.support.vectors_memory import InMemoryVectors
 
 MAYA = OwnerKey("user", "maya-4711")
 WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya")

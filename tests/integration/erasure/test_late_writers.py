@@ -12,7 +12,6 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import func, insert, update
 
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.curator import service as curator
 from pipeline.domain.errors import Conflict, NotFound, StageError
@@ -36,6 +35,7 @@ from pipeline.models.wrapped import Ask, WrappedEmbedder, WrappedModel
 from pipeline.suggestions import service as suggestion_service
 from pipeline.summaries.service import Summarizer
 from pipeline.versions import service as versions
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import RUN_LIMITS, Engine
 from tests.support.raw_look import raw_look
 

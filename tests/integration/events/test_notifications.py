@@ -13,7 +13,6 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from api.events.watch import EventWatch
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import ModelRejected
 from pipeline.domain.events import AddOptions, Status
 from pipeline.domain.vectors import Vector
@@ -21,6 +20,7 @@ from pipeline.events import notifications
 from pipeline.events.notifications import EndNotifications
 from pipeline.events.store import Events, Progress
 from pipeline.ledger.engine import connect
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
 from tests.support.proxy import proxied
 from tests.support.stack import wait_until

@@ -11,7 +11,6 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
@@ -24,6 +23,7 @@ from pipeline.ingest.add import add_messages
 from pipeline.ports import ExtractionRequest
 from pipeline.vector_index.index import VectorIndex
 from tests.support.api_service import Service, serving
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
 
 THEN, LATER = datetime(2024, 5, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)

@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import select
 
 from api.events.responses import event as event_view
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import AddOptions
 from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
@@ -20,6 +19,7 @@ from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.events.service import replay_graph, undo
 from pipeline.ledger.tables import entities, relations
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
 
 Edge = tuple[str, str, str]

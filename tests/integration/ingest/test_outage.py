@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert
 
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable, SettingRejected, StoreUnavailable
 from pipeline.domain.events import FailureCode, Status
@@ -23,6 +22,7 @@ from pipeline.ledger.tables import shadows
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
 from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, Permit
 from pipeline.ports import ExtractionRequest
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import RUN_LIMITS, Engine, Hints
 from tests.support.troubled import Troubled
 from workers.dispatch import CeleryDispatcher

@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from api.dependencies import STUCK_S
 from api.system.figures import Figures
 from pipeline import telemetry
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import FailureCode
@@ -32,6 +31,7 @@ from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
 from tests.support.api_service import SEARCH, Service, serving
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.plans import recorded
 
 PENDING = 'memlane_events_in_flight{status="PENDING"}'

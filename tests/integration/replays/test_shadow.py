@@ -10,7 +10,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select
 
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer, StoreUnavailable
 from pipeline.domain.events import StageName
@@ -19,6 +18,7 @@ from pipeline.ledger.tables import metadata
 from pipeline.models.override import ModelFactory
 from pipeline.vector_index.index import VectorIndex
 from tests.support.api_service import MAYA, Service, error_of
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import LEASE_S, Engine
 from tests.support.replaying import REPLAYS, Tagged, begun, look, replayed, switch, texts
 

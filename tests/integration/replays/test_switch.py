@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import event
 
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.facts import Fact
 from pipeline.domain.tenants import ProjectId
@@ -19,6 +18,7 @@ from tests.integration.conflicts.test_conflicts import Overwriting
 from tests.integration.replays.test_shadow import rows
 from tests.support.api_service import ADD, MAYA, Service, error_of
 from tests.support.disagreements import UNDECIDED
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.replaying import Tagged, look, replayed, switch, texts
 
 

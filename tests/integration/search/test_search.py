@@ -14,7 +14,6 @@ import pytest
 from sqlalchemy import text, update
 
 from pipeline import telemetry
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.cpu_thread import SharedThread
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import AddOptions, StageName
@@ -29,6 +28,7 @@ from pipeline.search import service
 from pipeline.search.query import Query
 from pipeline.search.service import SearchLimits, SearchResult, search
 from pipeline.search.weights import Weights
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
 
 VERBATIM = AddOptions(infer=False)

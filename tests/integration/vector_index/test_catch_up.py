@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import func, select
 
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.ledger.tables import memories
 from pipeline.ports import VectorRecord
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
+from tests.support.vectors_memory import InMemoryVectors
 
 USERS = ("maya", "jon", "lea", "ana", "tom")
 

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import delete, select, update
 
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
@@ -21,6 +20,7 @@ from pipeline.vector_index.buckets import is_own
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
+from tests.support.vectors_memory import InMemoryVectors
 
 MAYA = {"user_id": "maya"}
 ROWS = 6

@@ -9,8 +9,6 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Table, func, make_url, select, text
 
-from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
 from pipeline.domain.filters import parse
@@ -27,7 +25,9 @@ from pipeline.search.service import search
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
+from tests.support.vectors_memory import InMemoryVectors
 
 TURNS = (
     "I live in Berlin.",

@@ -14,8 +14,6 @@ import pytest
 from sqlalchemy import select, update
 
 from pipeline import bootstrap
-from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import ModelRejected, StoreUnavailable
 from pipeline.domain.events import AddOptions, EventType
 from pipeline.domain.filters import parse
@@ -36,8 +34,10 @@ from pipeline.settings import Settings
 from pipeline.turns.vectors import MOST_CHARACTERS
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import LIMITS, Engine
 from tests.support.stack import wait_until
+from tests.support.vectors_memory import InMemoryVectors
 
 # The turn states no fact, and shares no word with the query.
 TURN, QUERY = "Who let my hound out into the garden?", "dog"

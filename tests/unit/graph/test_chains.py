@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.vectors import Vector
 from pipeline.graph.chains import Near, chains, unknown_phrases
 from pipeline.graph.meanings import by_embedder, by_facts
 from pipeline.text.terms import terms
 from tests.eval.paths import towns
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.walks import memory_of, relations, walk
 
 FACTS = {
