@@ -142,9 +142,8 @@ class CurrentEdge:
     """A current edge between stored nodes, with their names.
 
     `protected`: a person pinned or edited the memory that states it, or it is immutable.
-    `memory_id`, `slot`, `said_at` and `text` are those of that memory, which has its time from the
-    last statement; None and "" if it is not active. `valid_to`: it has ended then, by the event
-    `ended_by`; None for a current edge.
+    `memory_id`, `slot` and `said_at` are those of that memory, which has its time from the last
+    statement; None if it is not active. `valid_to`: it has ended then; None for a current edge.
     """
 
     id: UUID
@@ -160,8 +159,6 @@ class CurrentEdge:
     slot: str | None = None
     said_at: datetime | None = None
     valid_to: datetime | None = None
-    text: str = ""
-    ended_by: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,31 +188,6 @@ class FactMemory:
     successor: Successor | None = None
     repeats: bool = False
     added: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FactSource:
-    """Origin of a fact: its event with its place in the lane, and the time of the statement."""
-
-    event_id: UUID
-    seq: int
-    said_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class LaterStatement:
-    """A stored statement that was said after a fact of the batch. `since`: when it began to hold.
-
-    `memory_id`: the active memory that states or supersedes it, if there is one.
-    """
-
-    text: str
-    said_at: datetime
-    since: datetime
-    memory_id: UUID | None = None
-    event_id: UUID | None = None
-    subject: str | None = None
-    attribute: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

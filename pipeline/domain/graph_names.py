@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import GraphTypes, LaterStatement, Relation
+from pipeline.domain.graph import GraphTypes, Relation
 from pipeline.text import polarity
 from pipeline.text.names import is_self, plain_name, says
 from pipeline.text.relation_names import attribute_of, canonical, role_in, role_of
@@ -34,11 +34,11 @@ def is_of_its_slot(fact: Fact, source: str, relation: str) -> bool:
     return ours is not None and ours == fact.slot and fact.single_valued
 
 
-def is_of_its_attribute(given: Fact | LaterStatement, source: str, relation: str) -> bool:
-    """True if a relation of this source is the statement's attribute, of one value or several."""
-    if not given.attribute or attribute_of(relation) != attribute_name(given.attribute):
+def is_of_its_attribute(fact: Fact, source: str, relation: str) -> bool:
+    """True if a relation of this source is the fact's attribute, of one value or several."""
+    if not fact.attribute or attribute_of(relation) != attribute_name(fact.attribute):
         return False
-    return plain_name(subject_of(source)) == plain_name(subject_of(given.subject or ""))
+    return plain_name(subject_of(source)) == plain_name(subject_of(fact.subject or ""))
 
 
 def subject_of(name: str) -> str:

@@ -9,17 +9,13 @@ The facts are applied in order to a copy of the stored edges. For each edge that
     an excluded edge ended later      UPDATE of its end, then ADD
     an excluded edge was said again   INVALIDATE of it, ADD of an edge that ends when it was said
                                       again, and ADD of the excluded edge from then on
-    a later statement takes it back   ADD of an edge that has ended then
     the fact adds ("also") or plans   ADD; nothing ends
     it is of the past                 ADD of an edge that has ended; nothing ends
     otherwise                         ADD
 
 So the edges of an attribute with one value at a time are a time line, and it is the same for any
 order in which the statements arrive. A fact that a later statement supersedes states edges that
-have ended. A statement that takes an edge back and arrives before it ends it, as one that arrives
-after it does: the stored statements that name both ends are read again, and one ends the edge if
-its words say nothing else (pipeline/text/relation_ends). If two names prove to be of one thing, its
-edges become one time line.
+have ended.
 
 The memories decide what holds: an edge does not end by a fact that its memory contradicts in an
 open conflict, or by one whose change was withheld; and it ends if the fact retires its memory,
@@ -37,8 +33,9 @@ deleted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from uuid import UUID, uuid5
 
 from pipeline.domain.entity_resolution import NodeSet
@@ -47,28 +44,265 @@ from pipeline.domain.graph import (
     CurrentEdge,
     EndedEdge,
     FactMemory,
-    FactSource,
     GraphChanges,
+    GraphLine,
     GraphOutcome,
     GraphPlan,
     GraphTypes,
-    LaterStatement,
     NewEdge,
     Node,
     Relation,
 )
-from pipeline.domain.graph_endings import REPLACED, UNDECIDED, end_by, ends_known, retire
-from pipeline.domain.graph_names import is_loop, is_of_its_slot, roles_of, still_says
-from pipeline.domain.working_graph import EdgeEnd, WorkingEdge, WorkingGraph
-from pipeline.text.names import is_self, plain_name, says
+from pipeline.domain.graph_names import (
+    ALONE,
+    PROPER,
+    compared_name,
+    is_loop,
+    is_of_its_attribute,
+    is_of_its_slot,
+    is_proper,
+    roles_of,
+    still_says,
+)
+from pipeline.text import polarity
+from pipeline.text.names import is_self, named_in, plain_name, says
 from pipeline.text.past import is_past, past_until
-from pipeline.text.relation_names import NAMING, canonical, ended_by
+from pipeline.text.relation_names import (
+    NAMING,
+    canonical,
+    ended_by,
+    ends_both,
+    has_several,
+    is_symmetric,
+    opposites,
+    words_about,
+)
+from pipeline.text.terms import terms
 
 STATED = "The fact states it."
 KNOWN = "It is known already."
 EARLIER = "The fact says that it began earlier."
+REPLACED = "The fact gives another value, and there is one at a time."
 EXCLUDED = "The fact cannot hold together with it."
+TAKEN_BACK = "The fact takes it back."
 FORMER = "It held before the current one."
+KEPT = "The fact does not take it back."
+UNDECIDED = "It contradicts it, and both memories are kept."
+RETIRED = "Its memory is retired."
+SAID_LATER = "It was said later."
+SAID_AGAIN = "It was said again later."
+ENDED_EARLIER = "A statement that arrived late says that it ended earlier."
+PROTECTED = "A person pinned or edited the memory that states it, or it is immutable."
+
+
+@dataclass(frozen=True, slots=True)
+class FactSource:
+    """Origin of a fact: its event with its place in the lane, and the time of the statement."""
+
+    event_id: UUID
+    seq: int
+    said_at: datetime
+
+
+@dataclass(slots=True)
+class _Edge:
+    """An edge of the working copy. `fact`: the fact of this batch that states it; else None.
+
+    `said_at`: the last statement of it. `valid_to`: its end; None for a current edge.
+    """
+
+    id: UUID
+    source: UUID
+    relation: str
+    destination: UUID
+    names: tuple[str, str]
+    valid_from: datetime
+    said_at: datetime
+    fact: int | None = None
+    new: NewEdge | None = None
+    protected: bool = False
+    event_id: UUID | None = None
+    memory_id: UUID | None = None
+    slot: str | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The working copy of the graph, and the changes so far. `past`: edges that have ended."""
+
+    nodes: NodeSet
+    facts: Sequence[Fact]
+    sources: Sequence[FactSource]
+    memories: Sequence[FactMemory]
+    edges: dict[UUID, _Edge] = field(default_factory=dict)
+    past: dict[UUID, _Edge] = field(default_factory=dict)
+    added: dict[UUID, NewEdge] = field(default_factory=dict)
+    ended: list[EndedEdge] = field(default_factory=list)
+    lines: list[GraphLine] = field(default_factory=list)
+    # Current edges that the fact states.
+    restated: set[UUID] = field(default_factory=set)
+    # The fact, source, name and destination of each edge that is closed.
+    closed: set[tuple[int, UUID, str, UUID]] = field(default_factory=set)
+
+    def start(self, fact: int) -> datetime:
+        """The time since when the fact holds."""
+        return self.facts[fact].valid_from or self.sources[fact].said_at
+
+    def same(self, source: UUID, relation: str, destination: UUID) -> _Edge | None:
+        """The current edge between the two nodes."""
+        ends = [(source, destination)]
+        if is_symmetric(relation):
+            ends.append((destination, source))
+        same = (e for e in self.edges.values() if e.relation == relation and self._ends(e) in ends)
+        return next(same, None)
+
+    def excluded(self, fact: int, source: UUID, relation: str, destination: Node) -> list[_Edge]:
+        """Edges, also ended ones, that cannot hold together with a new one of the fact."""
+        doomed = ended_by(relation)
+        if self.memories[fact].successor is not None and not has_several(relation):
+            doomed |= {relation}
+        if relation in PROPER and not is_proper(destination.name):
+            doomed = frozenset()
+        if relation == "has_status" and destination.plain not in ALONE:
+            doomed = frozenset({"has_status"})
+        if polarity.adds(self.facts[fact].text):
+            doomed = frozenset()
+        guessed = not says(self.facts[fact].text, destination.name)
+        target = self.root(destination.id)
+        both = {source, target} if ends_both(relation) else {source}
+
+        def is_excluded(edge: _Edge) -> bool:
+            if guessed and not _same_slot(self.facts[fact], edge):
+                return False
+            first, second = self._ends(edge)
+            if edge.relation in opposites(relation) and {first, second} == {source, target}:
+                return True
+            mine = first in both or (ends_both(edge.relation) and second in both)
+            return edge.relation in doomed and mine
+
+        others = (e for e in self.edges.values() if e.fact != fact and e.id not in self.restated)
+        return [
+            edge
+            for edge in (*others, *self.past.values())
+            if is_excluded(edge)
+            and not self.stays_beside(fact, edge)
+            and not (self.is_current(fact) and self.keeps_its_memory(fact, edge))
+        ]
+
+    def stays_beside(self, fact: int, edge: _Edge) -> bool:
+        """True if the edge's memory contradicts the fact, and both are kept."""
+        return edge.memory_id in self.memories[fact].beside
+
+    def is_current(self, fact: int) -> bool:
+        """True if an active memory states the fact; False if it is only history."""
+        memory = self.memories[fact]
+        return bool(memory.texts) and memory.successor is None and not memory.repeats
+
+    def keeps_its_memory(self, fact: int, edge: _Edge) -> bool:
+        """True if the edge is another value of the fact's single-valued attribute, and the fact
+        leaves the active memory that states it as it is.
+        """
+        memory, own = self.memories[fact], self.facts[fact].slot
+        if memory.added or edge.valid_to is not None:
+            return False
+        if edge.memory_id in (None, memory.memory_id, *memory.retired):
+            return False
+        return edge.slot is not None and edge.slot == own and _same_slot(self.facts[fact], edge)
+
+    def is_later(self, fact: int, edge: _Edge) -> bool:
+        """True if the edge began after the fact, and was said after it."""
+        return edge.valid_from > self.start(fact) and edge.said_at > self.sources[fact].said_at
+
+    def ends_of(self, source: UUID, relation: str) -> set[UUID]:
+        """The destinations of a source's current edges of this name."""
+        edges = (e for e in self.edges.values() if e.relation == relation)
+        return {edge.destination for edge in edges if self.root(edge.source) == source}
+
+    def restate(self, fact: int, stated: Sequence[Relation], types: GraphTypes) -> None:
+        """Note the current edges that a fact states and names: it ends none of them."""
+        text = self.facts[fact].text
+        keys: set[tuple[str, frozenset[str]]] = set()
+        for row in stated:
+            name = canonical(row.relation, types.relations).name
+            keys.add(
+                (
+                    name,
+                    frozenset(
+                        {compared_name(row.source.name), compared_name(row.destination.name)}
+                    ),
+                )
+            )
+        self.restated = {
+            edge.id
+            for edge in self.edges.values()
+            if (edge.relation, frozenset(map(compared_name, edge.names))) in keys
+            and says(text, edge.names[1])
+        }
+
+    def root(self, node_id: UUID) -> UUID:
+        """The node under which a node is shown."""
+        return self.nodes.root(node_id)
+
+    def _ends(self, edge: _Edge) -> tuple[UUID, UUID]:
+        return self.root(edge.source), self.root(edge.destination)
+
+    def close(self, edge: _Edge, fact: int, reason: str) -> None:
+        """End a current edge at the time of the fact, unless a person protects it."""
+        if edge.protected:
+            return self.note(fact, GraphOutcome.NOOP, edge, PROTECTED)
+        del self.edges[edge.id]
+        self.closed.add((fact, self._ends(edge)[0], edge.relation, self._ends(edge)[1]))
+        self._end_at(edge, max(self.start(fact), edge.valid_from), fact)
+        return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
+
+    def end_earlier(self, edge: _Edge, fact: int) -> None:
+        """Move the end of an edge that has ended to the time of the fact."""
+        self._end_at(edge, self.start(fact), fact)
+        self.note(fact, GraphOutcome.UPDATE, edge, ENDED_EARLIER)
+
+    def _end_at(self, edge: _Edge, until: datetime, fact: int) -> None:
+        edge.valid_to = until
+        self.past[edge.id] = edge
+        if edge.new is not None:
+            edge.new = replace(edge.new, valid_to=until, ended_by=fact, followed_by=None)
+            self.added[edge.id] = edge.new
+        else:
+            self.ended = [ended for ended in self.ended if ended.id != edge.id]
+            self.ended.append(EndedEdge(edge.id, until, fact))
+
+    def interrupt(self, edge: _Edge, fact: int, reason: str) -> _Edge:
+        """Close an edge at the time of the fact, and open it again when it was said again."""
+        self.close(edge, fact, reason)
+        key = f"again:{self.sources[fact].seq}:{edge.id}"
+        again = NewEdge(
+            uuid5(self.sources[fact].event_id, key), edge.source, edge.relation, edge.destination,
+            fact, edge.said_at, memory_id=edge.memory_id,
+        )  # fmt: skip
+        return self.add(again, edge.names, SAID_AGAIN, GraphOutcome.ADD)
+
+    def add(
+        self, edge: NewEdge, names: tuple[str, str], reason: str, outcome: GraphOutcome
+    ) -> _Edge:
+        """Insert an edge; it is current unless it has ended already."""
+        self.added[edge.id] = edge
+        fact, source = self.facts[edge.fact], self.sources[edge.fact]
+        working = _Edge(
+            edge.id, edge.source_id, edge.relation, edge.destination_id, names, edge.valid_from,
+            max(source.said_at, edge.valid_from) if edge.memory_id else source.said_at, edge.fact,
+            edge, event_id=source.event_id,
+            memory_id=edge.memory_id or self.memories[edge.fact].memory_id, slot=fact.slot,
+            valid_to=edge.valid_to,
+        )  # fmt: skip
+        (self.edges if edge.valid_to is None else self.past)[edge.id] = working
+        self.note(edge.fact, outcome, working, reason)
+        return working
+
+    def note(self, fact: int, outcome: GraphOutcome, edge: _Edge, reason: str) -> None:
+        """Write a line of the receipt."""
+        self.lines.append(
+            GraphLine(fact, outcome, edge.id, edge.names[0], edge.relation, edge.names[1], reason)
+        )
 
 
 def plan_changes(
@@ -80,22 +314,20 @@ def plan_changes(
     nodes: NodeSet,
     current: Iterable[CurrentEdge],
     types: GraphTypes,
-    later: Sequence[LaterStatement] = (),
 ) -> GraphPlan:
     """The changes that a model's answer makes to the graph.
 
     `memories`: what is stored of each fact. `current`: the current edges, and those that ended
-    after the first of the facts. `later`: statements of the scope said after that.
+    after the first of the facts.
     """
-    edges = [WorkingEdge.stored(edge) for edge in current]
-    plan = WorkingGraph(
+    edges = [_stored(edge) for edge in current]
+    plan = _Plan(
         nodes,
         facts,
         sources,
         memories or [FactMemory()] * len(facts),
         {edge.id: edge for edge in edges if edge.valid_to is None},
         {edge.id: edge for edge in edges if edge.valid_to is not None},
-        later=later,
     )
     for fact in range(len(facts)):
         stated = [row for row in answer.relations if row.fact == fact and not is_loop(row)]
@@ -107,16 +339,24 @@ def plan_changes(
         # An answer of an earlier release does not say which fact ends an edge.
         if fact == len(facts) - 1:
             ended += answer.ended
-        end_by(plan, fact, ended, stated)
-        retire(plan, fact)
+        _end(plan, fact, ended, stated)
+        _retire(plan, fact)
     return GraphPlan(
         nodes.mentioned, nodes.merges, tuple(plan.added.values()), plan.ended, plan.lines
     )
 
 
-def _state(
-    plan: WorkingGraph, relation: Relation, roles: dict[str, str], types: GraphTypes
-) -> None:
+def _stored(edge: CurrentEdge) -> _Edge:
+    """The working copy of a stored edge."""
+    return _Edge(
+        edge.id, edge.source_id, edge.relation, edge.destination_id,
+        (edge.source, edge.destination), edge.valid_from, edge.said_at or edge.valid_from,
+        protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
+        valid_to=edge.valid_to,
+    )  # fmt: skip
+
+
+def _state(plan: _Plan, relation: Relation, roles: dict[str, str], types: GraphTypes) -> None:
     """Apply an edge that a fact states."""
     fact = relation.fact
     name, exchanged = canonical(relation.relation, types.relations)
@@ -128,10 +368,7 @@ def _state(
     if name in NAMING and not is_self(ends[1].name):
         if not says(plan.facts[fact].text, ends[1].name):
             return
-        merged = len(plan.nodes.merges)
         destination = plan.nodes.alias(ends[1], source)
-        if len(plan.nodes.merges) > merged:
-            plan.join(fact, plan.root(source.id))
     else:
         destination = plan.nodes.find(
             ends[1],
@@ -147,7 +384,7 @@ def _state(
     _place(plan, fact, source, name, destination)
 
 
-def _place(plan: WorkingGraph, fact: int, source: Node, relation: str, destination: Node) -> None:
+def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> None:
     """Add an edge between two nodes, or find that it is there; end those that it excludes."""
     if (fact, plan.root(source.id), relation, plan.root(destination.id)) in plan.closed:
         return None
@@ -164,29 +401,19 @@ def _place(plan: WorkingGraph, fact: int, source: Node, relation: str, destinati
         source.id, relation, destination.id, fact, plan.start(fact),
     )  # fmt: skip
     excluded = plan.excluded(fact, from_, relation, destination)
-    others = [
-        *excluded,
-        *([known] if known else []),
-        *plan.ended_since(fact, from_, relation, plan.root(destination.id)),
-    ]
     if is_past(plan.facts[fact].text):
-        return _place_in_past(plan, edge, names, others)
-    taken_back = ends_known(plan, edge, names)
-    if known is None or any(end.at < known.valid_from for end in taken_back):
-        return _place_in_time(plan, edge, names, others, taken_back)
-    if _is_known(plan, edge, known, excluded):
+        return _place_in_past(plan, edge, names, [*excluded, *([known] if known else [])])
+    if known is not None and _is_known(plan, edge, known, excluded):
         return plan.note(fact, GraphOutcome.NOOP, known, KNOWN)
-    if _is_of_a_time_line(plan, fact, known, excluded):
-        return _place_in_time(plan, edge, names, others, taken_back)
-    del plan.edges[known.id]
-    plan.ended.append(EndedEdge(known.id, None, fact))
-    plan.add(edge, names, EARLIER, GraphOutcome.UPDATE)
-    return None
+    if known is not None and not _is_of_a_time_line(plan, fact, known, excluded):
+        del plan.edges[known.id]
+        plan.ended.append(EndedEdge(known.id, None, fact))
+        plan.add(edge, names, EARLIER, GraphOutcome.UPDATE)
+        return None
+    return _place_in_time(plan, edge, names, [*excluded, *([known] if known else [])])
 
 
-def _is_known(
-    plan: WorkingGraph, edge: NewEdge, known: WorkingEdge, excluded: Sequence[WorkingEdge]
-) -> bool:
+def _is_known(plan: _Plan, edge: NewEdge, known: _Edge, excluded: Sequence[_Edge]) -> bool:
     """True if a current edge says all that a new one of the same says."""
     if known.valid_from <= edge.valid_from:
         return True
@@ -199,9 +426,7 @@ def _is_known(
     )
 
 
-def _is_of_a_time_line(
-    plan: WorkingGraph, fact: int, known: WorkingEdge, excluded: Sequence[WorkingEdge]
-) -> bool:
+def _is_of_a_time_line(plan: _Plan, fact: int, known: _Edge, excluded: Sequence[_Edge]) -> bool:
     """True if another value may hold between a late statement and the current edge of the same."""
     if known.said_at <= plan.sources[fact].said_at:
         return False
@@ -209,14 +434,10 @@ def _is_of_a_time_line(
 
 
 def _place_in_time(
-    plan: WorkingGraph,
-    edge: NewEdge,
-    names: tuple[str, str],
-    others: Sequence[WorkingEdge],
-    taken_back: Sequence[EdgeEnd],
+    plan: _Plan, edge: NewEdge, names: tuple[str, str], others: Sequence[_Edge]
 ) -> None:
     """Add an edge between those that exclude it: it ends what held until then, and ends with the
-    next one, or when a statement takes it back.
+    next one.
     """
     fact, start = edge.fact, edge.valid_from
     covering = [
@@ -230,22 +451,20 @@ def _place_in_time(
     following += _end_covering(plan, edge, covering)
     own = is_of_its_slot(plan.facts[fact], names[0], edge.relation)
     if own and plan.is_current(fact) and not plan.memories[fact].added:
-        # The memory of the fact holds now, beside other values or in their place.
-        following, taken_back = [], []
-    ends = [EdgeEnd(other.valid_from, other.event_id, other.fact) for other in following]
-    ends += taken_back
+        following = []  # the fact's memory holds now, beside other values or in their place
+    ends = [(other.valid_from, other.event_id, other.fact) for other in following]
     successor = plan.memories[fact].successor
     if successor is not None and not still_says(successor.text, names[1]):
-        ends.append(EdgeEnd(max(start, successor.since), successor.event_id))
+        ends.append((max(start, successor.since), successor.event_id, None))
     if ends:
-        end = min(ends, key=lambda end: end.at)
-        edge = replace(edge, valid_to=end.at, followed_by=end.event_id, ended_by=end.fact)
+        until, event_id, by = min(ends, key=lambda end: end[0])
+        edge = replace(edge, valid_to=until, followed_by=event_id, ended_by=by)
     plan.add(edge, names, FORMER if ends else STATED, GraphOutcome.ADD)
     return None
 
 
 def _place_in_past(
-    plan: WorkingGraph, edge: NewEdge, names: tuple[str, str], others: Sequence[WorkingEdge]
+    plan: _Plan, edge: NewEdge, names: tuple[str, str], others: Sequence[_Edge]
 ) -> None:
     """Add an edge that ends with the time that its fact names, and end no other."""
     said_at = plan.sources[edge.fact].said_at
@@ -255,9 +474,7 @@ def _place_in_past(
     plan.add(edge, names, FORMER, GraphOutcome.ADD)
 
 
-def _end_covering(
-    plan: WorkingGraph, edge: NewEdge, covering: Sequence[WorkingEdge]
-) -> list[WorkingEdge]:
+def _end_covering(plan: _Plan, edge: NewEdge, covering: Sequence[_Edge]) -> list[_Edge]:
     """End the edges that hold when a new one begins. Returns those that open again later."""
     fact, again = edge.fact, []
     last = max(edge.valid_from, plan.sources[fact].said_at)
@@ -274,9 +491,110 @@ def _end_covering(
     return again
 
 
-def _edge_id(plan: WorkingGraph, fact: int, source: Node, relation: str, destination: Node) -> UUID:
+def _edge_id(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> UUID:
     """Id of a new edge: the same on every retry."""
     event = plan.sources[fact]
     key = f"relation:{event.seq}:{source.id}:{relation}:{destination.id}"
     edge_id = uuid5(event.event_id, key)
     return edge_id if edge_id not in plan.added else uuid5(event.event_id, f"{key}:{fact}")
+
+
+def _end(plan: _Plan, fact: int, listed: Sequence[UUID], stated: Sequence[Relation]) -> None:
+    """Close the current edges that the fact takes back, and of `listed` those it replaces."""
+    edges = list(plan.edges.values())
+    text = plan.facts[fact].text
+    named = named_in(text, {compared_name(name) for edge in edges for name in edge.names})
+    for edge in [plan.edges[key] for key in dict.fromkeys(listed) if key in plan.edges]:
+        if edge.fact == fact or edge.id in plan.restated:
+            continue
+        if reason := _reason_to_end(plan, fact, edge, named, edges):
+            _close_unless_it_stays(plan, edge, fact, reason)
+        elif edge.id not in {line.relation_id for line in plan.lines if line.fact == fact}:
+            plan.note(fact, GraphOutcome.NOOP, edge, KEPT)
+    if not stated and polarity.takes_back(text):
+        for edge in list(plan.edges.values()):
+            of_attribute = is_of_its_attribute(plan.facts[fact], edge.names[0], edge.relation)
+            if of_attribute and compared_name(edge.names[1]) in named:
+                _close_unless_it_stays(plan, edge, fact, TAKEN_BACK)
+
+
+def _close_unless_it_stays(plan: _Plan, edge: _Edge, fact: int, reason: str) -> None:
+    """Close an edge, unless its memory stands beside the fact, or it was said later."""
+    if plan.stays_beside(fact, edge):
+        plan.note(fact, GraphOutcome.NOOP, edge, UNDECIDED)
+    elif plan.is_later(fact, edge):
+        plan.note(fact, GraphOutcome.NOOP, edge, SAID_LATER)
+    else:
+        plan.close(edge, fact, reason)
+
+
+def _retire(plan: _Plan, fact: int) -> None:
+    """Close the current edges of the memories that the fact retires.
+
+    Not those that another memory of the fact states.
+    """
+    memory = plan.memories[fact]
+    for edge in list(plan.edges.values()):
+        if edge.memory_id not in memory.retired or edge.fact == fact or edge.id in plan.restated:
+            continue
+        if not any(still_says(text, edge.names[1]) for text in memory.texts):
+            plan.close(edge, fact, RETIRED)
+
+
+def _reason_to_end(
+    plan: _Plan, fact: int, edge: _Edge, named: Collection[str], edges: Iterable[_Edge]
+) -> str | None:
+    """The reason for which a fact ends an edge that the model ends; None if the edge stays."""
+    text = plan.facts[fact].text
+    if is_past(text) and compared_name(edge.names[1]) not in named:
+        return None
+    if _is_replaced(plan, fact, edge, named):
+        return REPLACED
+    taken_back = polarity.takes_back(text) and _is_taken_back(plan, text, edge, named, edges)
+    return TAKEN_BACK if taken_back or _gives_its_value(plan, fact, edge) else None
+
+
+def _is_replaced(plan: _Plan, fact: int, edge: _Edge, named: Collection[str]) -> bool:
+    """True if the fact puts a new current edge of the same source and name in its place."""
+    if polarity.adds(plan.facts[fact].text):
+        return False
+    if has_several(edge.relation) and compared_name(edge.names[1]) not in named:
+        return False
+    own = [new for new in plan.added.values() if new.fact == fact and new.valid_to is None]
+    return any(
+        (plan.root(new.source_id), new.relation) == (plan.root(edge.source), edge.relation)
+        for new in own
+    )
+
+
+def _is_taken_back(
+    plan: _Plan, text: str, edge: _Edge, named: Collection[str], edges: Iterable[_Edge]
+) -> bool:
+    """True if a fact that takes something back is about this edge.
+
+    It names the destination; of several edges between the same two, in words about this one. If it
+    names no destination of the source, its words are about the edge.
+    """
+    words = set(terms(text))
+    about = not words_about(edge.relation).isdisjoint(words)
+    same = [other for other in edges if plan.root(other.source) == plan.root(edge.source)]
+    if compared_name(edge.names[1]) in named:
+        pair = [
+            other for other in same if plan.root(other.destination) == plan.root(edge.destination)
+        ]
+        return about or all(words_about(other.relation).isdisjoint(words) for other in pair)
+    is_named = compared_name(edge.names[0]) in named
+    return is_named and about and not any(compared_name(other.names[1]) in named for other in same)
+
+
+def _gives_its_value(plan: _Plan, fact: int, edge: _Edge) -> bool:
+    """True if the fact gives a later value of the edge's single-valued attribute."""
+    given = plan.facts[fact]
+    if given.kind is FactKind.PLAN or polarity.adds(given.text):
+        return False
+    return plan.start(fact) >= edge.valid_from and _same_slot(given, edge)
+
+
+def _same_slot(fact: Fact, edge: _Edge) -> bool:
+    """True if the fact gives a value of the edge's single-valued attribute of the same subject."""
+    return is_of_its_slot(fact, edge.names[0], edge.relation)

@@ -6,7 +6,7 @@ A relation that ends is closed, not deleted: `valid_to` is the time it stopped b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.entity_resolution import USER
-from pipeline.domain.graph import CurrentEdge, LaterStatement, Node, StoredRelation
+from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.path_search import LedgerPathSearch
@@ -44,12 +44,9 @@ from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.tables.graph import PLAIN
 from pipeline.text.names import is_self, names_in, names_self, plain_name
-from pipeline.text.terms import terms
 
 # Maximum number of current relations in one model call, and of those that a batch is compared with.
 OFFERED, COMPARED = 50, 2_000
-# Maximum number of later statements that are read.
-MOST_LATER = 200
 # Maximum number of nodes with similar names.
 MOST_SIMILAR = 200
 # Maximum number of relations on a path, of those followed from one node, and of paths.
@@ -129,7 +126,7 @@ class Graph:
             CurrentEdge(
                 row.id, row.source_id, row.source, row.relation, row.destination_id,
                 row.destination, row.valid_from, row.protected, row.event_id, row.memory_id,
-                row.slot, row.said_at, row.valid_to, row.text or "", row.ended_by,
+                row.slot, row.said_at, row.valid_to,
             )
             for row in rows
         ]  # fmt: skip
@@ -139,35 +136,6 @@ class Graph:
             for side in ("source", "destination")
         )
         return edges, {node_id: root for node_id, root in ends if root is not None}
-
-    async def said_later(
-        self, scope: Scope, names: Iterable[str], *, since: datetime
-    ) -> list[LaterStatement]:
-        """Statements of a scope that were said after `since` and name one of these things."""
-        words = dict.fromkeys(frozenset(terms(name)) for name in names)
-        keys = [
-            (number, key)
-            for number, name in enumerate(word for word in words if word)
-            for key in (f"lane/{scope.lane_id}", *(f"term/{term}" for term in sorted(name)))
-        ]
-        if not keys:
-            return []
-        values = {
-            "project_id": scope.project_id,
-            "lane_id": scope.lane_id,
-            "lookups": [number for number, _ in keys],
-            "keys": [key for _, key in keys],
-            "since": since,
-            "limit": MOST_LATER,
-        }
-        rows = await self._direct.rows(statement("said_later"), values)
-        return [
-            LaterStatement(
-                row.text, row.said_at, row.valid_from, row.memory_id, row.event_id, row.subject,
-                row.attribute,
-            )
-            for row in rows
-        ]  # fmt: skip
 
     async def stated_by(self, scope: Scope, memory_ids: Sequence[UUID]) -> list[RelationView]:
         """The current relations that these memories of a scope state."""

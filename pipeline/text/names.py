@@ -57,11 +57,6 @@ def names_self(text: str) -> bool:
     return any(token in _SELF or token.startswith("我") for token in _tokens(text)[:MOST_READ])
 
 
-def speaks_of_self(text: str) -> bool:
-    """True if a text has a word for its speaker, also within a run without spaces: 用户已辞职."""
-    return not _SELF.isdisjoint(names_in(text))
-
-
 def names_in(text: str) -> list[str]:
     """All plain names that a text may contain: its runs of up to MOST_WORDS words, without repeats.
 

@@ -78,16 +78,6 @@ def takes_back(text: str) -> bool:
     return negates(text) or bool(_ENDED.search(text)) or asks_to_forget(text)
 
 
-def without_endings(text: str) -> str:
-    """The statement without the words that end something: sold, verkauft, ya no, 不再."""
-    return _ENDED.sub(" ", text)
-
-
-def without_negations(text: str) -> str:
-    """The statement without the words that negate something: not, kein, nunca, 不."""
-    return _NEGATED.sub(" ", text)
-
-
 def adds(text: str) -> bool:
     """Tell if the statement adds to what is known: also, außerdem, también, 也."""
     return bool(_ADDED.search(text))

@@ -110,10 +110,6 @@ _SEVERAL = words_of(
     has_aunt has_cousin has_grandmother has_grandfather
     """
 )
-# Relations that never end.
-_LASTING = words_of(
-    "named also_known_as born_in is_from has_birthday visited founded divorced_from"
-)
 # Relations that hold in both directions.
 _SYMMETRIC = words_of(
     """
@@ -249,11 +245,6 @@ def is_symmetric(relation: str) -> bool:
 def ended_by(relation: str) -> frozenset[str]:
     """Relations of the same source that a new `relation` ends."""
     return _ENDS.get(relation) or (frozenset({relation}) if is_single(relation) else frozenset())
-
-
-def is_lasting(relation: str) -> bool:
-    """True if the relation never ends: a birthplace, a mother, a visit."""
-    return relation in _LASTING or role_in(relation) in _KIN
 
 
 def opposites(relation: str) -> frozenset[str]:

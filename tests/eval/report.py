@@ -119,10 +119,6 @@ PRINTED = {
         "Corrections that take, and careless changes that do not",
         "python -m tests.eval.corrections",
     ),
-    "graphs.late": (
-        "Graphs at past times, with the turns of each dialogue in order and shuffled",
-        "python -m tests.eval.graphs.late",
-    ),
     "paths": ("Questions of two and three hops", "python -m tests.eval.paths"),
     "candidates": ("Candidates", "python -m tests.eval.candidates"),
     "precision": (

@@ -20,10 +20,8 @@ from pipeline.domain.errors import PermanentError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import (
-    CurrentEdge,
     Entity,
     FactMemory,
-    FactSource,
     GraphChanges,
     GraphPlan,
     GraphStatus,
@@ -31,8 +29,7 @@ from pipeline.domain.graph import (
     Relation,
     RelationRequest,
 )
-from pipeline.domain.graph_names import compared_name
-from pipeline.domain.graph_plan import plan_changes
+from pipeline.domain.graph_plan import FactSource, plan_changes
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read
 from pipeline.domain.usage import Answer
@@ -42,8 +39,7 @@ from pipeline.lanes.effects import GraphEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.text.entity_types import entity_type
-from pipeline.text.names import is_self, named_in, plain_name
-from pipeline.text.relation_ends import may_end
+from pipeline.text.names import is_self, plain_name
 
 log = structlog.get_logger()
 
@@ -142,11 +138,6 @@ async def _plan(
     since = min(fact.valid_from or source.said_at for fact, source in pairs)
     retired = [memory_id for memory in memories for memory_id in memory.retired]
     current, merged = await graph.current(scope, list(roots), retired, since=since)
-    later = await graph.said_later(
-        scope,
-        _named(changes, request.facts, current),
-        since=min(source.said_at for source in sources),
-    )
 
     def planned() -> GraphPlan:
         return plan_changes(
@@ -157,28 +148,10 @@ async def _plan(
             nodes=NodeSet(scope, nodes, types.entities, similar, merged),
             current=current,
             types=types,
-            later=later,
         )
 
-    compared = len(changes.relations) * (len(changes.relations) + len(current) + len(later))
+    compared = len(changes.relations) * (len(changes.relations) + len(current))
     return await beside_loop(planned, inline=compared <= INLINE_PAIRS)
-
-
-def _named(
-    changes: GraphChanges, facts: Sequence[Fact], current: Sequence[CurrentEdge]
-) -> list[str]:
-    """Names in the statements that end the edges of the answer, or say again what a fact ends."""
-    names = {_endable(edge.source.name, edge.destination.name) for edge in changes.relations}
-    if text := "\n".join(fact.text for fact in facts if may_end(fact.text)):
-        others = {_endable(edge.source, edge.destination) for edge in current}
-        named = named_in(text, map(compared_name, others))
-        names |= {name for name in others if compared_name(name) in named}
-    return sorted(names)
-
-
-def _endable(source: str, destination: str) -> str:
-    """The name with which a statement takes an edge back."""
-    return source if is_self(destination) else destination
 
 
 def _kinds(changes: GraphChanges, own: Mapping[str, str]) -> dict[str, str]:

@@ -168,13 +168,6 @@ memories = Table(
         "id",
         postgresql_where=text("appended AND state = 'ACTIVE'"),
     ),
-    # Statements that arrived after a later one, for the graph.
-    Index(
-        "ix_memories_superseded",
-        "lane_id",
-        "said_at",
-        postgresql_where=text("superseded_by IS NOT NULL AND state = 'RETIRED'"),
-    ),
     Index(
         "ix_memories_forgotten",
         "lane_id",

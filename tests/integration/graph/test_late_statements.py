@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Sequence
-from itertools import permutations
 
 import pytest
 
@@ -17,8 +16,6 @@ from tests.integration.graph.stories import (
     likes,
     lives,
     noon,
-    plays,
-    stops,
     tell,
     works,
 )
@@ -41,17 +38,6 @@ RETURNS = (
     likes("Noor", "tea", 4),
     likes("Noor", "tea", 24),
 )
-HABITS = (
-    plays("Edda", "squash", 0),
-    stops("Edda", "squash", 10),
-    plays("Edda", "squash", 20, "plays again"),
-)
-LEFT = (
-    plays("Edda", "squash", 0),
-    plays("Edda", "chess", 5),
-    stops("Edda", "squash", 10, "stopped playing"),
-)
-TWICE = (*HABITS, stops("Edda", "squash", 30, "quit"))
 ORDERS = 12
 
 
@@ -91,45 +77,3 @@ async def test_the_past_is_the_same_in_any_order_of_arrival(
         await tell(service, statement, user_id="maya")
     arrivals = [f"{statement.edge[2]} {statement.day}" for statement in order]
     assert await wrong_reads(service, story, "maya") == [], arrivals
-
-
-IN_ANY_ORDER = [
-    pytest.param(story, order, id=f"{name}-{''.join(map(str, order))}")
-    for name, story in (("again", HABITS), ("twice", TWICE), ("left", LEFT))
-    for order in permutations(range(len(story)))
-]
-
-
-@pytest.mark.parametrize("linked", [True, False], ids=["linked", "apart"])
-@pytest.mark.parametrize(("story", "order"), IN_ANY_ORDER)
-async def test_an_end_that_arrives_before_its_beginning_ends_it(
-    service: Service, story: Sequence[Stated], order: Sequence[int], linked: bool
-) -> None:
-    service.engine.with_model(Attentive(story, linked=linked))
-    for place in order:
-        await tell(service, story[place], user_id="maya")
-    assert await wrong_reads(service, story, "maya") == []
-
-
-async def test_the_undo_of_a_late_end_restores_the_relation_with_the_end_that_it_had(
-    service: Service,
-) -> None:
-    service.engine.with_model(Attentive(TWICE))
-    first, end, again, last = TWICE
-    for statement in (first, again, last):
-        await tell(service, statement, user_id="maya")
-    event_id = await tell(service, end, user_id="maya")
-    assert await wrong_reads(service, TWICE, "maya") == []
-    answer = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
-    assert answer.status_code == 200, answer.text
-    assert await wrong_reads(service, (first, again, last), "maya") == []
-
-
-async def test_an_end_that_a_person_has_deleted_ends_nothing(service: Service) -> None:
-    service.engine.with_model(Attentive(LEFT))
-    first, _, end = LEFT
-    await tell(service, end, user_id="maya")
-    [memory] = (await service.client.get("/v1/memories/?user_id=maya")).json()
-    assert (await service.client.delete(f"/v1/memories/{memory['id']}/")).status_code == 200
-    await tell(service, first, user_id="maya")
-    assert await drawn(service, "maya") == [first.edge]

@@ -16,7 +16,6 @@ from pipeline.domain.graph import (
     EdgeEnding,
     Entity,
     FactMemory,
-    FactSource,
     GraphChanges,
     GraphPlan,
     GraphTypes,
@@ -25,12 +24,17 @@ from pipeline.domain.graph import (
     name_key,
     node_id,
 )
-from pipeline.domain.graph_endings import KEPT, REPLACED, TAKEN_BACK
-from pipeline.domain.graph_plan import plan_changes
+from pipeline.domain.graph_plan import (
+    KEPT,
+    PROTECTED,
+    REPLACED,
+    TAKEN_BACK,
+    FactSource,
+    plan_changes,
+)
 from pipeline.domain.messages import Source
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.domain.working_graph import PROTECTED
 from pipeline.text.names import plain_name
 
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
