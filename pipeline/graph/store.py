@@ -22,7 +22,6 @@ from sqlalchemy import (
     any_,
     bindparam,
     func,
-    literal,
     select,
     true,
     union_all,
@@ -342,8 +341,10 @@ def _page(*pinned: str, many: bool) -> Select[Any]:
     order = (_EDGE.c.valid_from.desc(), _EDGE.c.id)
     query = select(_EDGE.c.id).where(_AT_TIMES)
     if many:
-        own = select(literal(1)).where(of_lane, lanes_with(pinned)).correlate(_EDGE)
-        query = query.where(_EDGE.c.project_id == IN_PROJECT, own.exists())
+        # With the LIMIT, the planner looks each lane up instead of joining all of the owner.
+        own = select(lanes.c.id).where(of_lane, lanes_with(pinned)).correlate(_EDGE).limit(1)
+        query = query.select_from(_EDGE.join(own.lateral("own"), true()))
+        query = query.where(_EDGE.c.project_id == IN_PROJECT)
     else:
         query = query.join(lanes, of_lane).where(lanes_with(pinned))
     return query.order_by(*order).limit(_LIMIT).offset(bindparam("offset", type_=Integer))

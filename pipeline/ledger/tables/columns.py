@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import (
     Boolean,
@@ -67,14 +67,22 @@ def projected() -> tuple[Column[object], ...]:
     )
 
 
+# Owners, beside users, of which temporary runs are a part.
+SHARED_OWNERS = ("agent_id", "app_id")
+
+
 def by_owner(
-    table: str, *then: str | TextClause, suffix: str = "", where: str | None = None
+    table: str,
+    *then: str | TextClause,
+    suffix: str = "",
+    where: str | None = None,
+    names: Sequence[str] = ("agent_id", "app_id", "run_id"),
 ) -> Iterator[Index]:
     """Indexes by agent, app and run, which are partial: many rows have none of these ids.
 
-    `suffix`: the end of their names. `where`: a further condition.
+    `suffix`: the end of their names. `where`: a further condition. `names`: of the ids.
     """
-    for name in ("agent_id", "app_id", "run_id"):
+    for name in names:
         rows = " AND ".join([f"{name} IS NOT NULL", *([where] if where else [])])
         kind = name.removesuffix("_id")
         yield Index(

@@ -21,7 +21,14 @@ from sqlalchemy import (
     text,
 )
 
-from pipeline.ledger.tables.columns import by_owner, metadata, now, scope_ids, time
+from pipeline.ledger.tables.columns import (
+    SHARED_OWNERS,
+    by_owner,
+    metadata,
+    now,
+    scope_ids,
+    time,
+)
 
 # The order of an owner's lanes in the indexes.
 NEWEST = (text("accepted_at DESC"), "id")
@@ -68,8 +75,11 @@ lanes = Table(
     CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
     # Not "state <> 'IDLE'": the planner could use that for any statement with a condition on it.
     Index("ix_lanes_due", "due_at", postgresql_where=text(BUSY)),
-    # Reads of many lanes begin with those of an owner that were used last.
-    Index("ix_lanes_user_latest", "project_id", "user_id", *NEWEST),
+    # Reads of many lanes begin with those of an owner that were used last. Temporary ones, which
+    # only reads of their run show, are apart.
+    Index("ix_lanes_user_shown", "project_id", "user_id", "temporary", *NEWEST),
+    *by_owner("lanes", "temporary", *NEWEST, suffix="_shown", names=SHARED_OWNERS),
+    *by_owner("lanes", *NEWEST, suffix="_latest", names=["run_id"]),
     Index(
         "ix_lanes_curation",
         "project_id",
@@ -78,7 +88,6 @@ lanes = Table(
     ),
     # The lanes that reads of several scopes leave out.
     Index("ix_lanes_temporary", "id", postgresql_where=text("temporary")),
-    *by_owner("lanes", *NEWEST, suffix="_latest"),
     # The unfinished events of an owner are in these lanes.
     Index("ix_lanes_user_busy", "project_id", "user_id", postgresql_where=text(BUSY)),
     *by_owner("lanes", suffix="_busy", where=BUSY),

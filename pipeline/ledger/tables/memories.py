@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
 
 from pipeline.ledger.tables.columns import (
+    SHARED_OWNERS,
     by_owner,
     metadata,
     now,
@@ -72,6 +73,9 @@ SELECT array_agg(hashtextextended(key, seed)) FROM (
 ) keys, hashtextextended(project_id::text, 0) AS seed
 $$"""
 event.listen(metadata, "before_create", DDL(WORD_KEYS))  # type: ignore[no-untyped-call]
+
+# Columns that follow the owner in an index of the memories that reads show.
+SHOWN = ("state", "temporary", "created_at")
 
 memories = Table(
     "memories",
@@ -132,7 +136,12 @@ memories = Table(
         deferrable=True,
         initially="DEFERRED",
     ),
-    Index("ix_memories_user", "project_id", "user_id", "created_at"),
+    # The memories of an owner that reads show: a list walks them by age. Superseded ones and those
+    # of temporary runs, which may be many more, are apart.
+    Index("ix_memories_user_shown", "project_id", "user_id", *SHOWN),
+    *by_owner("memories", *SHOWN, suffix="_shown", names=SHARED_OWNERS),
+    # A read that names a run shows it also if it is temporary.
+    *by_owner("memories", "created_at", names=["run_id"]),
     # The memories of a project that reads show without naming a run.
     Index(
         "ix_memories_shown",
@@ -140,7 +149,6 @@ memories = Table(
         "created_at",
         postgresql_where=text("NOT temporary"),
     ),
-    *by_owner("memories", "created_at"),
     Index("ix_memories_lane", "lane_id"),
     # A scope with many superseded memories is compared by its current ones.
     Index("ix_memories_active", "lane_id", postgresql_where=text("state = 'ACTIVE'")),

@@ -71,25 +71,25 @@ async def test_a_healthy_ledger_passes_every_check(engine: Engine, database_url:
 async def test_indexes_of_interrupted_builds_are_found_and_built(
     engine: Engine, database_url: str
 ) -> None:
-    await execute(engine, "DROP INDEX ix_lanes_user_latest, ix_memories_user")
+    await execute(engine, "DROP INDEX ix_lanes_user_shown, ix_memories_user_shown")
     writer = connect(database_url, pool_size=1, limits=UNLIMITED)
     async with writer.begin() as connection:
         await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         await connection.execute(text("LOCK TABLE lanes IN ROW EXCLUSIVE MODE"))
-        create = "CREATE INDEX CONCURRENTLY ix_lanes_user_latest ON lanes (project_id, user_id)"
-        await cut_off(engine, database_url, create, index="ix_lanes_user_latest")
+        create = "CREATE INDEX CONCURRENTLY ix_lanes_user_shown ON lanes (project_id, user_id)"
+        await cut_off(engine, database_url, create, index="ix_lanes_user_shown")
         again = "REINDEX INDEX CONCURRENTLY ix_lanes_due"
         await cut_off(engine, database_url, again, index="ix_lanes_due_ccnew")
     await writer.dispose()
     assert await faults(database_url) == {
-        "indexes": "invalid: ix_lanes_user_latest; missing: ix_memories_user;"
+        "indexes": "invalid: ix_lanes_user_shown; missing: ix_memories_user_shown;"
         " left by a build: ix_lanes_due_ccnew"
     }
     planned = await repair.run(database_url, dry_run=True)
     assert planned == [
         "would drop index ix_lanes_due_ccnew",
-        "would rebuild index ix_lanes_user_latest",
-        "would create index ix_memories_user",
+        "would rebuild index ix_lanes_user_shown",
+        "would create index ix_memories_user_shown",
     ]
     assert list(await faults(database_url)) == ["indexes"]
     assert await repair.run(database_url, dry_run=False) == [

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9001"
-down_revision = "0080"
+down_revision = "0081"
 branch_labels = None
 depends_on = None
 
