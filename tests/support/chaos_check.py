@@ -408,13 +408,17 @@ async def index_of(stack: Stack) -> AsyncIterator[VectorStore]:
     """The vector index of a stack: Chroma, or pgvector in its database."""
     if stack.settings.get("MEMLANE_VECTORS") == "pgvector":
         engine = connect(database_url(stack), pool_size=2)
-        yield Pgvector(engine)
-        await engine.dispose()
+        try:
+            yield Pgvector(engine)
+        finally:
+            await engine.dispose()
     else:
         own = stack.settings.get("MEMLANE_CHROMA_URL")
         chroma = ChromaVectors(own or f"http://127.0.0.1:{port_of(stack, 'chroma')}")
-        yield chroma
-        await chroma.close()
+        try:
+            yield chroma
+        finally:
+            await chroma.close()
 
 
 def tally(findings: Iterable[ChaosFinding]) -> dict[str, int]:
