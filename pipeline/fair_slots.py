@@ -8,14 +8,14 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
-# Urgent groups get this many slots in a row while others wait; then one of the others gets one.
+# Urgent groups get this many slots in a row while others wait; then one of these gets one.
 URGENT_IN_A_ROW = 8
 
 
 class FairSlots(Generic[K]):
     """A number of slots. Groups that wait for one take turns, each first come, first served.
 
-    Urgent groups come before the others, which get at least one slot in nine.
+    Urgent groups come before the others, up to URGENT_IN_A_ROW times while one of these waits.
     """
 
     def __init__(self, slots: int) -> None:
@@ -55,8 +55,8 @@ class FairSlots(Generic[K]):
 
     def _next(self) -> OrderedDict[K, deque[asyncio.Future[None]]]:
         """The groups of which one is next."""
-        if self._others and (not self._urgent or self._in_a_row >= URGENT_IN_A_ROW):
+        if not self._urgent or (self._others and self._in_a_row >= URGENT_IN_A_ROW):
             self._in_a_row = 0
             return self._others
-        self._in_a_row += 1
+        self._in_a_row += bool(self._others)
         return self._urgent

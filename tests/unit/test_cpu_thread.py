@@ -9,7 +9,7 @@ from collections.abc import Hashable
 import pytest
 
 from pipeline.cpu_thread import SharedThread, searching
-from pipeline.fair_slots import URGENT_IN_A_ROW
+from pipeline.fair_slots import URGENT_IN_A_ROW, FairSlots
 
 MINE, OTHER = "my project", "another project"
 
@@ -72,17 +72,38 @@ async def test_searches_of_projects_take_turns(work: Work) -> None:
     assert work.ran == ["batch", "mine 1", "other", "mine 2", "mine 3", "batch"]
 
 
-async def test_searches_without_a_pause_leave_one_turn_in_nine_to_others(work: Work) -> None:
-    searches = 3 * URGENT_IN_A_ROW
+async def test_searches_without_a_pause_leave_some_turns_to_others(work: Work) -> None:
+    # The first one after a piece of the batch does not keep its next piece waiting.
+    in_a_row = URGENT_IN_A_ROW + 1
     async with asyncio.TaskGroup() as group:
         group.create_task(work.pieces("batch", 3))
         await asyncio.to_thread(work.begun.wait, 60)
-        for _ in range(searches):
+        for _ in range(3 * in_a_row):
             group.create_task(work.pieces("question", 1, MINE))
         await settled()
         work.go_on()
     between = "".join("q" if name == "question" else "b" for name in work.ran).split("b")
-    assert [len(each) for each in between] == [0, URGENT_IN_A_ROW, URGENT_IN_A_ROW, URGENT_IN_A_ROW]
+    assert [len(each) for each in between] == [0, in_a_row, in_a_row, in_a_row]
+
+
+async def test_slots_that_kept_no_other_waiting_do_not_count_as_urgent() -> None:
+    slots: FairSlots[str] = FairSlots(1)
+    order: list[str] = []
+
+    async def use(group: str, *, urgent: bool) -> None:
+        await slots.acquire(group, urgent=urgent)
+        order.append(group)
+        slots.release()
+
+    for _ in range(2 * URGENT_IN_A_ROW):
+        await use("alone", urgent=True)
+    await slots.acquire("batch")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(use("edit", urgent=False))
+        group.create_task(use("question", urgent=True))
+        await settled()
+        slots.release()
+    assert order[-2:] == ["question", "edit"]
 
 
 async def test_a_caller_that_is_cancelled_leaves_the_thread_to_the_next(work: Work) -> None:
