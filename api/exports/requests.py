@@ -8,13 +8,14 @@ from uuid import UUID
 import orjson
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from api.http.limits import InstructionText, SchemaObject
+from api.http.limits import InstructionText, SchemaObject, one_line
 from api.lists.requests import ReadRequest
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import AddOptions, EventType, Question
 from pipeline.domain.filters import pinned
 from pipeline.domain.scope import Scope
 from pipeline.domain.versions import Snapshot
-from pipeline.models.json_schema import outline
+from pipeline.models.json_schema import outline, property_names
 from pipeline.tenants.projects import Project
 
 # A JSON object with one of these keys is a schema already.
@@ -87,7 +88,7 @@ class ExportRequest(QuestionRequest):
         question = Question(
             EventType.EXPORT,
             self.condition(),
-            outline(self.shape),
+            form_of(self.shape),
             self.export_instructions,
             self.at(),
         )
@@ -132,3 +133,14 @@ def _property(about: object) -> dict[str, Any]:
     if isinstance(about, str):
         return {"type": about} if about in TYPES else {"type": "string", "description": about}
     return {"type": "array" if isinstance(about, list) else "string"}
+
+
+def form_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """The outline of a schema whose property names are one line each. Errors: InvalidInput."""
+    form = outline(schema)
+    for name in property_names(form):
+        try:
+            one_line(name)
+        except ValueError as error:
+            raise InvalidInput(f"schema, properties: {error}.") from None
+    return form

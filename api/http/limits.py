@@ -100,11 +100,13 @@ def small(limit_bytes: int, advice: str) -> Callable[[dict[str, Any]], dict[str,
 
 
 def few_categories(value: dict[str, str]) -> dict[str, str]:
-    """Limit the number of categories and their texts. Errors: ValueError."""
+    """Limit the number of categories and their texts; names are one line. Errors: ValueError."""
     if len(value) > MOST_CATEGORIES:
         raise ValueError(f"there are {len(value)} categories, the limit is {MOST_CATEGORIES}")
     if any(len(name) > LONGEST_NAME for name in value):
         raise ValueError(f"the name of a category has at most {LONGEST_NAME} characters")
+    for name in value:
+        one_line(name)
     if any(len(about) > LONGEST_CATEGORY for about in value.values()):
         raise ValueError(f"the text of a category has at most {LONGEST_CATEGORY:,} characters")
     return value
@@ -119,7 +121,7 @@ def few_attributes(value: dict[str, Cardinality]) -> dict[str, Cardinality]:
         raise ValueError(f"there are {len(value)} attributes, the limit is {MOST_CATEGORIES}")
     if any(len(name) > LONGEST_NAME for name in value):
         raise ValueError(f"the name of an attribute has at most {LONGEST_NAME} characters")
-    named = {attribute_name(name): number for name, number in value.items()}
+    named = {attribute_name(one_line(name)): number for name, number in value.items()}
     if "" in named:
         raise ValueError("the name of an attribute has a letter or a digit")
     return named

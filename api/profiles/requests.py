@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from api.exports.requests import whole
+from api.exports.requests import form_of, whole
 from api.http.body import EntityId, Request
 from api.http.limits import InstructionText, SchemaObject
 from pipeline.domain.profiles import MOST_SAMPLED, SAMPLED
-from pipeline.models.json_schema import outline
 
 NESTED = {"schema", "custom_instructions"}
 
@@ -35,7 +34,7 @@ class UserProfileSettings(BaseModel):
         if shape is None:
             return None
         shape = whole(shape)
-        if missing := list(_undescribed(outline(shape), "")):
+        if missing := list(_undescribed(form_of(shape), "")):
             raise ValueError(f"every property needs a description: {', '.join(missing[:10])}")
         return shape
 

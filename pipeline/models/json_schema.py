@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.domain.errors import InvalidInput
@@ -25,6 +25,15 @@ def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
     if top["type"] != "object" or not top["properties"]:
         raise InvalidInput(WANTED)
     return top
+
+
+def property_names(form: Mapping[str, Any]) -> Iterator[str]:
+    """The names of all properties of an outline, nested ones too."""
+    for name, part in form.get("properties", {}).items():
+        yield name
+        yield from property_names(part)
+    if "items" in form:
+        yield from property_names(form["items"])
 
 
 class _Reader:

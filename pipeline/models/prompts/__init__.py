@@ -29,6 +29,8 @@ from pipeline.text import relation_names as relations
 # Maximum length of an earlier turn. It only explains pronouns, and prompt tokens cost money.
 CONTEXT_CHARS = 280
 NOTHING = "(none)"
+# Characters that end a line or control a terminal, which JSON does not escape.
+CONTROLS = str.maketrans({code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)})
 DIVIDER = "\n---\n"
 
 
@@ -59,7 +61,7 @@ def _template(name: str) -> Template:
 
 def quoted(text: str) -> str:
     """The text as a JSON string: one line, in quotes."""
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False).translate(CONTROLS)
 
 
 def transcript(messages: Sequence[SourcedMessage]) -> str:
@@ -97,7 +99,7 @@ def log(messages: Iterable[Message]) -> str:
 
 def form(shape: Mapping[str, Any]) -> str:
     """A JSON schema in one line."""
-    return json.dumps(shape, ensure_ascii=False)
+    return json.dumps(shape, ensure_ascii=False).translate(CONTROLS)
 
 
 def entity_types(own: GraphTypes) -> str:

@@ -35,7 +35,8 @@ def filled(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
     names = shape["properties"]
     missing = sorted(set(names) - value.keys())
     if missing:
-        raise MalformedAnswer(f"properties are missing: {', '.join(missing[:SHOWN_ERRORS])}")
+        shown = ", ".join(map(prompts.quoted, missing[:SHOWN_ERRORS]))
+        raise MalformedAnswer(f"properties are missing: {shown}")
     return {name: storable(value[name]) for name in names}
 
 

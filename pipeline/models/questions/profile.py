@@ -55,9 +55,10 @@ def fields(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
     """
     rows = filled(text, shape)
     for name, row in rows.items():
+        where = f"property {prompts.quoted(name)}"
         numbers = row.get("memories") if isinstance(row, dict) else None
         if not isinstance(numbers, list) or "value" not in row:
-            raise MalformedAnswer(f"property {name} must be an object with value and memories")
+            raise MalformedAnswer(f"{where} must be an object with value and memories")
         if not all(isinstance(number, int) for number in numbers):
-            raise MalformedAnswer(f"memories of property {name} must be numbers")
+            raise MalformedAnswer(f"memories of {where} must be numbers")
     return rows

@@ -530,7 +530,7 @@ async def test_a_property_left_out_is_asked_for_once_more():
     llm = ScriptedLLM("{}", '{"home": "ROME"}')
     answer = await PromptedModel(llm).distil(EXPORT, [])
     assert (answer.value, answer.usage.calls) == ({"home": "ROME"}, 2)
-    assert "properties are missing: home" in llm.asked[1][1].content
+    assert 'properties are missing: "home"' in llm.asked[1][1].content
 
 
 # ── profiles ─────────────────────────────────────────────────────────────────────────────────────
