@@ -53,9 +53,12 @@ def sentence(number: int) -> str:
 
 
 @contextmanager
-def provider(*, latency_ms: float = 0.0, floats: bool = False) -> Iterator[str]:
+def provider(
+    *, latency_ms: float = 0.0, embedding_ms: float = 0.0, floats: bool = False
+) -> Iterator[str]:
     """Base URL of a local stand-in for a hosted provider, in another process."""
     command = [sys.executable, "-m", "tests.support.hosted_model", "--latency-ms", str(latency_ms)]
+    command += ["--embedding-ms", str(embedding_ms)]
     command += ["--floats"] if floats else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

@@ -4,7 +4,8 @@
 
 Requests go to a stand-in provider directly and through the proxy, in turns on kept connections. The
 proxy searches each time with another question, and adds each turn; the model and the embedder are
-a hosted-style stand-in (`--local`: the local embedder). `search` is the time of such a search over
+a hosted-style stand-in (`--local`: the local embedder; `--embedding-ms`: time of a request for
+embeddings, without it none but its computing). `search` is the time of such a search over
 HTTP, and `embedder` that of its request to the embedder. Prints milliseconds as JSON; `added` and
 `beside the embedder` are over pairs of requests. `--busy`: the next request does not wait until the
 turn before is stored.
@@ -126,10 +127,12 @@ async def until_stored(client: Client) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.proxy")
     parser.add_argument("--requests", type=int, default=500)
+    parser.add_argument("--embedding-ms", type=float, default=0.0)
     parser.add_argument("--local", action="store_true")
     parser.add_argument("--busy", action="store_true")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, models() as url:
+    embedding_ms = given.embedding_ms
+    with tempfile.TemporaryDirectory() as folder, models(embedding_ms=embedding_ms) as url:
         run = partial(measure, requests=given.requests, models_url=url)
         figures = asyncio.run(run(Path(folder), local=given.local, busy=given.busy))  # noqa: TID251
     print(json.dumps(figures, indent=2))

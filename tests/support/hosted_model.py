@@ -2,6 +2,8 @@
 
     python -m tests.support.hosted_model --latency-ms 500      prints {"base_url": …}
 
+The latency is that of a chat answer; `--embedding-ms` that of a request for embeddings.
+
 Embeddings have 1,536 dimensions, as base64 or floats on request. Chat answers follow rules:
 each user message is one fact, every fact is added, and there are no relations. It serves mem0's
 prompt as well, so that peers run against the same provider.
@@ -76,8 +78,8 @@ def answer(prompt: str) -> Any:
 
 
 class Provider:
-    def __init__(self, *, latency_ms: float, floats: bool) -> None:
-        self._latency_s = latency_ms / 1000
+    def __init__(self, *, latency_ms: float, embedding_ms: float, floats: bool) -> None:
+        self._latency_s, self._embedding_s = latency_ms / 1000, embedding_ms / 1000
         self._floats = floats
         self.calls = {"chat": 0, "embeddings": 0}
 
@@ -113,6 +115,8 @@ class Provider:
         self.calls["embeddings"] += 1
         body = orjson.loads(await request.read())
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        if self._embedding_s:
+            await asyncio.sleep(self._embedding_s)
         packed = body.get("encoding_format") == "base64" and not self._floats
         rows = [
             {"object": "embedding", "index": at, "embedding": _packed(embedding(text), packed)}
@@ -137,8 +141,8 @@ def _json(body: Any) -> web.Response:
     return web.Response(body=data, content_type="application/json")
 
 
-async def serve(*, latency_ms: float, floats: bool) -> None:
-    runner = web.AppRunner(Provider(latency_ms=latency_ms, floats=floats).app(), access_log=None)
+async def serve(provider: Provider) -> None:
+    runner = web.AppRunner(provider.app(), access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -150,6 +154,8 @@ async def serve(*, latency_ms: float, floats: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency-ms", type=float, default=0.0)
+    parser.add_argument("--embedding-ms", type=float, default=0.0)
     parser.add_argument("--floats", action="store_true", help="ignore a request for base64")
     given = parser.parse_args()
-    asyncio.run(serve(latency_ms=given.latency_ms, floats=given.floats))  # noqa: TID251
+    options = {"latency_ms": given.latency_ms, "embedding_ms": given.embedding_ms}
+    asyncio.run(serve(Provider(**options, floats=given.floats)))  # noqa: TID251
