@@ -34,7 +34,6 @@ from api.http.middleware import (
     Traced,
     cross_origin,
 )
-from api.http.paced_starts import PacedStarts
 from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
@@ -181,5 +180,4 @@ def _add_middleware(app: FastAPI, settings: Settings) -> None:
         app.add_middleware(Traced)
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
     app.add_middleware(NoNul)
-    app.add_middleware(PacedStarts)
     app.add_middleware(OneSlash)

@@ -13,11 +13,12 @@ from typing import Any
 import psutil
 import pytest
 import uvicorn
+import uvloop
 from pydantic import ValidationError
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.__main__ import LISTENERS, listeners, proxy_options
 from api.__main__ import peers as configured_peers
-from api.__main__ import proxy_options
 from api.http.server import (
     CROWDED_IDLE_S,
     LARGEST_HEAD_BYTES,
@@ -527,3 +528,30 @@ async def test_nonsense_is_refused_as_json_with_400() -> None:
         status, body = await ask(port, b"\x16\x03\x01\x02\x00nonsense\r\n\r\n")
         assert status == 400
         assert json.loads(body)["code"] == "INVALID_INPUT"
+
+
+def test_connections_that_come_together_are_accepted_in_few_iterations_of_the_loop() -> None:
+    async def iterations(connections: int) -> int:
+        loop, accepted = asyncio.get_running_loop(), []
+
+        class Accepted(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                accepted.append(transport)
+
+        listening = socket.create_server(("127.0.0.1", 0), backlog=connections)
+        address = listening.getsockname()
+        servers = [await loop.create_server(Accepted, sock=each) for each in listeners(listening)]
+        clients = [socket.create_connection(address) for _ in range(connections)]
+        count = 0
+        while len(accepted) < connections:
+            await asyncio.sleep(0)
+            count += 1
+        for transport in accepted:
+            transport.close()
+        for client in clients:
+            client.close()
+        for server in servers:
+            server.close()
+        return count
+
+    assert uvloop.run(iterations(4 * LISTENERS)) <= 2 * 4
