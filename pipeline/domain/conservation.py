@@ -14,9 +14,11 @@
              without any name, number or date is updated by a text with a third of its words. What
              a relative of the user does is no matter of the user. A request
              to forget has a slot of its own matter rarely: the words decide, at any time, and each
-             word, name, number and date that goes must be one that the request names. Of a fact
-             and a memory one of which is about a time that is over, neither changes the other,
-             unless the fact names what the memory says: see pipeline/text/past.
+             word, name, number and date that goes must be one that the request names. It names
+             nothing of another tense, no possession by a wish, and no role by a former one: see
+             pipeline/text/standing. Of a fact and a memory one of which is about a time that is
+             over, neither changes the other, unless the fact names what the memory says: see
+             pipeline/text/past.
 
 Slots that no model gave are read from the words, see pipeline/text/stated_slots.
 
@@ -29,8 +31,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
+from pipeline.domain.objections import Loss, Objection
 from pipeline.domain.replaced_values import (
     companions_of_value,
     gives_another_value,
@@ -48,6 +50,7 @@ from pipeline.text.forget_requests import asks_to_forget, forgotten_matter
 from pipeline.text.past import is_past
 from pipeline.text.relatives import has_word, relative
 from pipeline.text.slots import Cardinality
+from pipeline.text.standing import states_another
 from pipeline.text.stated_slots import of_other_subjects, same_slot, stated_slot
 from pipeline.text.terms import fold, terms
 from pipeline.text.values import Stated, Value, ValueKind, stated
@@ -84,36 +87,6 @@ _CLOCK = re.compile(r"\b(?:half|quarter) (?:past|to)\b|\bo['’]clock\b|\bUhr\b"
 # Names that are no names by themselves.
 TITLES = frozenset(("dr", "prof", "mr", "mrs", "ms", "herr", "frau", "señor", "señora"))
 _NAMED = frozenset(terms("named called namens heißt genannt llamado llamada 叫"))
-
-
-class Loss(StrEnum):
-    """Reason why a change of a memory is refused."""
-
-    VALUES = "values"
-    UNSTATED = "unstated"
-    OTHER_MATTER = "other_matter"
-    OTHER_TIME = "other_time"
-
-
-@dataclass(frozen=True, slots=True)
-class Objection:
-    """A refused change. `values`: the names, numbers and dates that it would lose."""
-
-    loss: Loss
-    values: tuple[str, ...] = ()
-
-    @property
-    def reason(self) -> str:
-        """A sentence for the receipt."""
-        match self.loss:
-            case Loss.VALUES:
-                return f"It would lose {', '.join(self.values)}."
-            case Loss.UNSTATED:
-                return "The fact does not take the memory back."
-            case Loss.OTHER_MATTER:
-                return "The fact is about another matter."
-            case Loss.OTHER_TIME:
-                return "One of the two is about a time that is over: both can be true."
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +195,8 @@ def _objection_to_forget(change: Replacement) -> Objection | None:
     request, new = forgotten_matter(change.fact) or "", change.new or ""
     if change.new is None and is_requested(change.fact, change.old):
         return None
+    if states_another(request, change.old):
+        return Objection(Loss.UNSTATED)
     # An UPDATE may drop what is named, and say nothing else.
     denied = polarity.negates(request if change.new is None else new)
     if denied != polarity.negates(change.old):

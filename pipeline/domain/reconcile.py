@@ -47,6 +47,7 @@ from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact, FactKind, Outcome
 from pipeline.domain.memories import SLOT, Memory, structure
 from pipeline.domain.messages import Role
+from pipeline.domain.objections import Loss, Objection
 from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
@@ -409,10 +410,10 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
     )
     if write.said_at < target.said_at and not conservation.is_of_another_time(change):
         same = conservation.same_matter(change)
-        refused = None if same else conservation.Objection(conservation.Loss.OTHER_MATTER)
+        refused = None if same else Objection(Loss.OTHER_MATTER)
         return Refusal(refused.reason) if refused else None
     refused = conservation.objection(change)
-    of_past = refused is not None and refused.loss is conservation.Loss.OTHER_TIME
+    of_past = refused is not None and refused.loss is Loss.OTHER_TIME
     return Refusal(refused.reason, suggested=not of_past) if refused else None
 
 

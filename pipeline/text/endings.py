@@ -18,6 +18,7 @@ from functools import lru_cache
 from pipeline.text import polarity
 from pipeline.text.forget_requests import forgotten_matter
 from pipeline.text.past import MOST_CHARS, is_past
+from pipeline.text.standing import names_one_of, states_another
 from pipeline.text.terms import fold, terms
 from pipeline.text.values import ValueKind, stated
 
@@ -189,6 +190,8 @@ def is_named(matter: str, memory: str) -> bool:
     matter, memory = matter[:MOST_CHARS], memory[:MOST_CHARS]
     if polarity.negates(matter) != polarity.negates(memory):
         return False
+    if states_another(matter, memory):
+        return False
     if is_past(matter) and not is_past(memory):
         return False
     requested, about = _words(matter, fact=True), _words(memory)
@@ -196,7 +199,8 @@ def is_named(matter: str, memory: str) -> bool:
     if requested == about or _has_other_form(requested, about, memory):
         return bool(requested) and all(read(matter) == read(memory) for read in (_names, _order))
     rest = about - {term for value in values for term in terms(value.text)}
-    return bool(rest) and bool(_ATTRIBUTE.match(matter)) and requested == rest
+    by_attribute = bool(_ATTRIBUTE.match(matter)) and not names_one_of(matter, memory)
+    return bool(rest) and by_attribute and requested == rest
 
 
 def is_requested(request: str, memory: str) -> bool:

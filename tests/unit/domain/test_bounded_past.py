@@ -10,10 +10,11 @@ import pytest
 
 from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.domain.conflicts import Statement, undecided
-from pipeline.domain.conservation import Loss, Replacement, objection
+from pipeline.domain.conservation import Replacement, objection
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Neighbour, Outcome
 from pipeline.domain.messages import Role, Source
+from pipeline.domain.objections import Loss
 from pipeline.domain.reconcile import ScopeMemories, Write, apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId

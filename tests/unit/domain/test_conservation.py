@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.domain.conservation import (
-    Loss,
     Replacement,
     keeps_all,
     lost,
@@ -17,6 +16,7 @@ from pipeline.domain.conservation import (
     same_attribute,
     same_statement,
 )
+from pipeline.domain.objections import Loss
 
 HARMLESS = [
     ("Maya lives in Berlin", "Maya lives in Lisbon", "Maya moved to Lisbon"),
