@@ -8,10 +8,9 @@ cosine itself.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from pipeline.domain.errors import InvalidInput
 
@@ -32,19 +31,34 @@ class Scale:
 
     def scores(self, cosines: Sequence[float]) -> list[float]:
         """The score of each cosine, 0..1; a larger cosine never has a smaller score."""
-        scores: list[float] = np.interp(cosines, *self._axes()).tolist()
-        return scores
+        known, scores = self._axes()
+        return [_interpolated(cosine, known, scores) for cosine in cosines]
 
     def cosine(self, score: float) -> float:
         """The smallest cosine with this score; -1, which is any cosine, for 0."""
         if score <= 0:
             return -1.0
         cosines, scores = self._axes()
-        return float(np.interp(score, scores, cosines))
+        return _interpolated(score, scores, cosines)
 
     def _axes(self) -> tuple[list[float], list[float]]:
         points = [*self.points, (1.0, 1.0)]
         return [cosine for cosine, _ in points], [score for _, score in points]
+
+
+def _interpolated(value: float, known: Sequence[float], results: Sequence[float]) -> float:
+    """The result at a value between two known ones, on a line; outside, that of the nearest.
+
+    Not numpy's: the settings import this module, and so do programs that compute nothing else.
+    """
+    if value <= known[0]:
+        return results[0]
+    after = bisect_right(known, value)
+    if after == len(known):
+        return results[-1]
+    start, end = known[after - 1], known[after]
+    share = (value - start) / (end - start)
+    return results[after - 1] + share * (results[after] - results[after - 1])
 
 
 IDENTITY = Scale()
