@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 
-from deploy.cli.connection import ApiConnection
 from deploy.stack.failure import StackError
 from deploy.stack.journal import State
 from deploy.stack.layout import Layout
@@ -73,6 +72,9 @@ def short(layout: Layout, state: State) -> str:
 
 def _link(layout: Layout, state: State) -> str | None:
     """A one-time link to the console; None if this API has none."""
+    # Here, because the supervisor imports this module: the HTTP client would take 10 MB of it.
+    from deploy.cli.connection import ApiConnection  # noqa: PLC0415
+
     try:
         with ApiConnection(state.url, _key(layout), timeout_s=LINK_WITHIN_S) as api:
             made = api.post("/v1/console/links/")
