@@ -34,8 +34,7 @@ deleted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from uuid import UUID, uuid5
 
 from pipeline.domain.entity_resolution import NodeSet
@@ -45,7 +44,6 @@ from pipeline.domain.graph import (
     EndedEdge,
     FactMemory,
     GraphChanges,
-    GraphLine,
     GraphOutcome,
     GraphPlan,
     GraphTypes,
@@ -54,29 +52,18 @@ from pipeline.domain.graph import (
     Relation,
 )
 from pipeline.domain.graph_names import (
-    ALONE,
-    PROPER,
     compared_name,
     is_loop,
     is_of_its_attribute,
     is_of_its_slot,
-    is_proper,
     roles_of,
     still_says,
 )
+from pipeline.domain.working_graph import FactSource, WorkingEdge, WorkingGraph, same_slot, stored
 from pipeline.text import polarity
 from pipeline.text.names import is_self, named_in, plain_name, says
 from pipeline.text.past import is_past, past_until
-from pipeline.text.relation_names import (
-    NAMING,
-    canonical,
-    ended_by,
-    ends_both,
-    has_several,
-    is_symmetric,
-    opposites,
-    words_about,
-)
+from pipeline.text.relation_names import NAMING, canonical, ended_by, has_several, words_about
 from pipeline.text.terms import terms
 
 STATED = "The fact states it."
@@ -90,219 +77,6 @@ KEPT = "The fact does not take it back."
 UNDECIDED = "It contradicts it, and both memories are kept."
 RETIRED = "Its memory is retired."
 SAID_LATER = "It was said later."
-SAID_AGAIN = "It was said again later."
-ENDED_EARLIER = "A statement that arrived late says that it ended earlier."
-PROTECTED = "A person pinned or edited the memory that states it, or it is immutable."
-
-
-@dataclass(frozen=True, slots=True)
-class FactSource:
-    """Origin of a fact: its event with its place in the lane, and the time of the statement."""
-
-    event_id: UUID
-    seq: int
-    said_at: datetime
-
-
-@dataclass(slots=True)
-class _Edge:
-    """An edge of the working copy. `fact`: the fact of this batch that states it; else None.
-
-    `said_at`: the last statement of it. `valid_to`: its end; None for a current edge.
-    """
-
-    id: UUID
-    source: UUID
-    relation: str
-    destination: UUID
-    names: tuple[str, str]
-    valid_from: datetime
-    said_at: datetime
-    fact: int | None = None
-    new: NewEdge | None = None
-    protected: bool = False
-    event_id: UUID | None = None
-    memory_id: UUID | None = None
-    slot: str | None = None
-    valid_to: datetime | None = None
-
-
-@dataclass(slots=True)
-class _Plan:
-    """The working copy of the graph, and the changes so far. `past`: edges that have ended."""
-
-    nodes: NodeSet
-    facts: Sequence[Fact]
-    sources: Sequence[FactSource]
-    memories: Sequence[FactMemory]
-    edges: dict[UUID, _Edge] = field(default_factory=dict)
-    past: dict[UUID, _Edge] = field(default_factory=dict)
-    added: dict[UUID, NewEdge] = field(default_factory=dict)
-    ended: list[EndedEdge] = field(default_factory=list)
-    lines: list[GraphLine] = field(default_factory=list)
-    # Current edges that the fact states.
-    restated: set[UUID] = field(default_factory=set)
-    # The fact, source, name and destination of each edge that is closed.
-    closed: set[tuple[int, UUID, str, UUID]] = field(default_factory=set)
-
-    def start(self, fact: int) -> datetime:
-        """The time since when the fact holds."""
-        return self.facts[fact].valid_from or self.sources[fact].said_at
-
-    def same(self, source: UUID, relation: str, destination: UUID) -> _Edge | None:
-        """The current edge between the two nodes."""
-        ends = [(source, destination)]
-        if is_symmetric(relation):
-            ends.append((destination, source))
-        same = (e for e in self.edges.values() if e.relation == relation and self._ends(e) in ends)
-        return next(same, None)
-
-    def excluded(self, fact: int, source: UUID, relation: str, destination: Node) -> list[_Edge]:
-        """Edges, also ended ones, that cannot hold together with a new one of the fact."""
-        doomed = ended_by(relation)
-        if self.memories[fact].successor is not None and not has_several(relation):
-            doomed |= {relation}
-        if relation in PROPER and not is_proper(destination.name):
-            doomed = frozenset()
-        if relation == "has_status" and destination.plain not in ALONE:
-            doomed = frozenset({"has_status"})
-        if polarity.adds(self.facts[fact].text):
-            doomed = frozenset()
-        guessed = not says(self.facts[fact].text, destination.name)
-        target = self.root(destination.id)
-        both = {source, target} if ends_both(relation) else {source}
-
-        def is_excluded(edge: _Edge) -> bool:
-            if guessed and not _same_slot(self.facts[fact], edge):
-                return False
-            first, second = self._ends(edge)
-            if edge.relation in opposites(relation) and {first, second} == {source, target}:
-                return True
-            mine = first in both or (ends_both(edge.relation) and second in both)
-            return edge.relation in doomed and mine
-
-        others = (e for e in self.edges.values() if e.fact != fact and e.id not in self.restated)
-        return [
-            edge
-            for edge in (*others, *self.past.values())
-            if is_excluded(edge)
-            and not self.stays_beside(fact, edge)
-            and not (self.is_current(fact) and self.keeps_its_memory(fact, edge))
-        ]
-
-    def stays_beside(self, fact: int, edge: _Edge) -> bool:
-        """True if the edge's memory contradicts the fact, and both are kept."""
-        return edge.memory_id in self.memories[fact].beside
-
-    def is_current(self, fact: int) -> bool:
-        """True if an active memory states the fact; False if it is only history."""
-        memory = self.memories[fact]
-        return bool(memory.texts) and memory.successor is None and not memory.repeats
-
-    def keeps_its_memory(self, fact: int, edge: _Edge) -> bool:
-        """True if the edge is another value of the fact's single-valued attribute, and the fact
-        leaves the active memory that states it as it is.
-        """
-        memory, own = self.memories[fact], self.facts[fact].slot
-        if memory.added or edge.valid_to is not None:
-            return False
-        if edge.memory_id in (None, memory.memory_id, *memory.retired):
-            return False
-        return edge.slot is not None and edge.slot == own and _same_slot(self.facts[fact], edge)
-
-    def is_later(self, fact: int, edge: _Edge) -> bool:
-        """True if the edge began after the fact, and was said after it."""
-        return edge.valid_from > self.start(fact) and edge.said_at > self.sources[fact].said_at
-
-    def ends_of(self, source: UUID, relation: str) -> set[UUID]:
-        """The destinations of a source's current edges of this name."""
-        edges = (e for e in self.edges.values() if e.relation == relation)
-        return {edge.destination for edge in edges if self.root(edge.source) == source}
-
-    def restate(self, fact: int, stated: Sequence[Relation], types: GraphTypes) -> None:
-        """Note the current edges that a fact states and names: it ends none of them."""
-        text = self.facts[fact].text
-        keys: set[tuple[str, frozenset[str]]] = set()
-        for row in stated:
-            name = canonical(row.relation, types.relations).name
-            keys.add(
-                (
-                    name,
-                    frozenset(
-                        {compared_name(row.source.name), compared_name(row.destination.name)}
-                    ),
-                )
-            )
-        self.restated = {
-            edge.id
-            for edge in self.edges.values()
-            if (edge.relation, frozenset(map(compared_name, edge.names))) in keys
-            and says(text, edge.names[1])
-        }
-
-    def root(self, node_id: UUID) -> UUID:
-        """The node under which a node is shown."""
-        return self.nodes.root(node_id)
-
-    def _ends(self, edge: _Edge) -> tuple[UUID, UUID]:
-        return self.root(edge.source), self.root(edge.destination)
-
-    def close(self, edge: _Edge, fact: int, reason: str) -> None:
-        """End a current edge at the time of the fact, unless a person protects it."""
-        if edge.protected:
-            return self.note(fact, GraphOutcome.NOOP, edge, PROTECTED)
-        del self.edges[edge.id]
-        self.closed.add((fact, self._ends(edge)[0], edge.relation, self._ends(edge)[1]))
-        self._end_at(edge, max(self.start(fact), edge.valid_from), fact)
-        return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
-
-    def end_earlier(self, edge: _Edge, fact: int) -> None:
-        """Move the end of an edge that has ended to the time of the fact."""
-        self._end_at(edge, self.start(fact), fact)
-        self.note(fact, GraphOutcome.UPDATE, edge, ENDED_EARLIER)
-
-    def _end_at(self, edge: _Edge, until: datetime, fact: int) -> None:
-        edge.valid_to = until
-        self.past[edge.id] = edge
-        if edge.new is not None:
-            edge.new = replace(edge.new, valid_to=until, ended_by=fact, followed_by=None)
-            self.added[edge.id] = edge.new
-        else:
-            self.ended = [ended for ended in self.ended if ended.id != edge.id]
-            self.ended.append(EndedEdge(edge.id, until, fact))
-
-    def interrupt(self, edge: _Edge, fact: int, reason: str) -> _Edge:
-        """Close an edge at the time of the fact, and open it again when it was said again."""
-        self.close(edge, fact, reason)
-        key = f"again:{self.sources[fact].seq}:{edge.id}"
-        again = NewEdge(
-            uuid5(self.sources[fact].event_id, key), edge.source, edge.relation, edge.destination,
-            fact, edge.said_at, memory_id=edge.memory_id,
-        )  # fmt: skip
-        return self.add(again, edge.names, SAID_AGAIN, GraphOutcome.ADD)
-
-    def add(
-        self, edge: NewEdge, names: tuple[str, str], reason: str, outcome: GraphOutcome
-    ) -> _Edge:
-        """Insert an edge; it is current unless it has ended already."""
-        self.added[edge.id] = edge
-        fact, source = self.facts[edge.fact], self.sources[edge.fact]
-        working = _Edge(
-            edge.id, edge.source_id, edge.relation, edge.destination_id, names, edge.valid_from,
-            max(source.said_at, edge.valid_from) if edge.memory_id else source.said_at, edge.fact,
-            edge, event_id=source.event_id,
-            memory_id=edge.memory_id or self.memories[edge.fact].memory_id, slot=fact.slot,
-            valid_to=edge.valid_to,
-        )  # fmt: skip
-        (self.edges if edge.valid_to is None else self.past)[edge.id] = working
-        self.note(edge.fact, outcome, working, reason)
-        return working
-
-    def note(self, fact: int, outcome: GraphOutcome, edge: _Edge, reason: str) -> None:
-        """Write a line of the receipt."""
-        self.lines.append(
-            GraphLine(fact, outcome, edge.id, edge.names[0], edge.relation, edge.names[1], reason)
-        )
 
 
 def plan_changes(
@@ -320,8 +94,8 @@ def plan_changes(
     `memories`: what is stored of each fact. `current`: the current edges, and those that ended
     after the first of the facts.
     """
-    edges = [_stored(edge) for edge in current]
-    plan = _Plan(
+    edges = [stored(edge) for edge in current]
+    plan = WorkingGraph(
         nodes,
         facts,
         sources,
@@ -346,17 +120,9 @@ def plan_changes(
     )
 
 
-def _stored(edge: CurrentEdge) -> _Edge:
-    """The working copy of a stored edge."""
-    return _Edge(
-        edge.id, edge.source_id, edge.relation, edge.destination_id,
-        (edge.source, edge.destination), edge.valid_from, edge.said_at or edge.valid_from,
-        protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
-        valid_to=edge.valid_to,
-    )  # fmt: skip
-
-
-def _state(plan: _Plan, relation: Relation, roles: dict[str, str], types: GraphTypes) -> None:
+def _state(
+    plan: WorkingGraph, relation: Relation, roles: dict[str, str], types: GraphTypes
+) -> None:
     """Apply an edge that a fact states."""
     fact = relation.fact
     name, exchanged = canonical(relation.relation, types.relations)
@@ -384,7 +150,7 @@ def _state(plan: _Plan, relation: Relation, roles: dict[str, str], types: GraphT
     _place(plan, fact, source, name, destination)
 
 
-def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> None:
+def _place(plan: WorkingGraph, fact: int, source: Node, relation: str, destination: Node) -> None:
     """Add an edge between two nodes, or find that it is there; end those that it excludes."""
     if (fact, plan.root(source.id), relation, plan.root(destination.id)) in plan.closed:
         return None
@@ -413,7 +179,9 @@ def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Nod
     return _place_in_time(plan, edge, names, [*excluded, *([known] if known else [])])
 
 
-def _is_known(plan: _Plan, edge: NewEdge, known: _Edge, excluded: Sequence[_Edge]) -> bool:
+def _is_known(
+    plan: WorkingGraph, edge: NewEdge, known: WorkingEdge, excluded: Sequence[WorkingEdge]
+) -> bool:
     """True if a current edge says all that a new one of the same says."""
     if known.valid_from <= edge.valid_from:
         return True
@@ -426,7 +194,9 @@ def _is_known(plan: _Plan, edge: NewEdge, known: _Edge, excluded: Sequence[_Edge
     )
 
 
-def _is_of_a_time_line(plan: _Plan, fact: int, known: _Edge, excluded: Sequence[_Edge]) -> bool:
+def _is_of_a_time_line(
+    plan: WorkingGraph, fact: int, known: WorkingEdge, excluded: Sequence[WorkingEdge]
+) -> bool:
     """True if another value may hold between a late statement and the current edge of the same."""
     if known.said_at <= plan.sources[fact].said_at:
         return False
@@ -434,7 +204,7 @@ def _is_of_a_time_line(plan: _Plan, fact: int, known: _Edge, excluded: Sequence[
 
 
 def _place_in_time(
-    plan: _Plan, edge: NewEdge, names: tuple[str, str], others: Sequence[_Edge]
+    plan: WorkingGraph, edge: NewEdge, names: tuple[str, str], others: Sequence[WorkingEdge]
 ) -> None:
     """Add an edge between those that exclude it: it ends what held until then, and ends with the
     next one.
@@ -464,7 +234,7 @@ def _place_in_time(
 
 
 def _place_in_past(
-    plan: _Plan, edge: NewEdge, names: tuple[str, str], others: Sequence[_Edge]
+    plan: WorkingGraph, edge: NewEdge, names: tuple[str, str], others: Sequence[WorkingEdge]
 ) -> None:
     """Add an edge that ends with the time that its fact names, and end no other."""
     said_at = plan.sources[edge.fact].said_at
@@ -474,7 +244,9 @@ def _place_in_past(
     plan.add(edge, names, FORMER, GraphOutcome.ADD)
 
 
-def _end_covering(plan: _Plan, edge: NewEdge, covering: Sequence[_Edge]) -> list[_Edge]:
+def _end_covering(
+    plan: WorkingGraph, edge: NewEdge, covering: Sequence[WorkingEdge]
+) -> list[WorkingEdge]:
     """End the edges that hold when a new one begins. Returns those that open again later."""
     fact, again = edge.fact, []
     last = max(edge.valid_from, plan.sources[fact].said_at)
@@ -491,7 +263,7 @@ def _end_covering(plan: _Plan, edge: NewEdge, covering: Sequence[_Edge]) -> list
     return again
 
 
-def _edge_id(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> UUID:
+def _edge_id(plan: WorkingGraph, fact: int, source: Node, relation: str, destination: Node) -> UUID:
     """Id of a new edge: the same on every retry."""
     event = plan.sources[fact]
     key = f"relation:{event.seq}:{source.id}:{relation}:{destination.id}"
@@ -499,7 +271,7 @@ def _edge_id(plan: _Plan, fact: int, source: Node, relation: str, destination: N
     return edge_id if edge_id not in plan.added else uuid5(event.event_id, f"{key}:{fact}")
 
 
-def _end(plan: _Plan, fact: int, listed: Sequence[UUID], stated: Sequence[Relation]) -> None:
+def _end(plan: WorkingGraph, fact: int, listed: Sequence[UUID], stated: Sequence[Relation]) -> None:
     """Close the current edges that the fact takes back, and of `listed` those it replaces."""
     edges = list(plan.edges.values())
     text = plan.facts[fact].text
@@ -518,7 +290,7 @@ def _end(plan: _Plan, fact: int, listed: Sequence[UUID], stated: Sequence[Relati
                 _close_unless_it_stays(plan, edge, fact, TAKEN_BACK)
 
 
-def _close_unless_it_stays(plan: _Plan, edge: _Edge, fact: int, reason: str) -> None:
+def _close_unless_it_stays(plan: WorkingGraph, edge: WorkingEdge, fact: int, reason: str) -> None:
     """Close an edge, unless its memory stands beside the fact, or it was said later."""
     if plan.stays_beside(fact, edge):
         plan.note(fact, GraphOutcome.NOOP, edge, UNDECIDED)
@@ -528,7 +300,7 @@ def _close_unless_it_stays(plan: _Plan, edge: _Edge, fact: int, reason: str) -> 
         plan.close(edge, fact, reason)
 
 
-def _retire(plan: _Plan, fact: int) -> None:
+def _retire(plan: WorkingGraph, fact: int) -> None:
     """Close the current edges of the memories that the fact retires.
 
     Not those that another memory of the fact states.
@@ -542,7 +314,11 @@ def _retire(plan: _Plan, fact: int) -> None:
 
 
 def _reason_to_end(
-    plan: _Plan, fact: int, edge: _Edge, named: Collection[str], edges: Iterable[_Edge]
+    plan: WorkingGraph,
+    fact: int,
+    edge: WorkingEdge,
+    named: Collection[str],
+    edges: Iterable[WorkingEdge],
 ) -> str | None:
     """The reason for which a fact ends an edge that the model ends; None if the edge stays."""
     text = plan.facts[fact].text
@@ -554,7 +330,7 @@ def _reason_to_end(
     return TAKEN_BACK if taken_back or _gives_its_value(plan, fact, edge) else None
 
 
-def _is_replaced(plan: _Plan, fact: int, edge: _Edge, named: Collection[str]) -> bool:
+def _is_replaced(plan: WorkingGraph, fact: int, edge: WorkingEdge, named: Collection[str]) -> bool:
     """True if the fact puts a new current edge of the same source and name in its place."""
     if polarity.adds(plan.facts[fact].text):
         return False
@@ -568,7 +344,11 @@ def _is_replaced(plan: _Plan, fact: int, edge: _Edge, named: Collection[str]) ->
 
 
 def _is_taken_back(
-    plan: _Plan, text: str, edge: _Edge, named: Collection[str], edges: Iterable[_Edge]
+    plan: WorkingGraph,
+    text: str,
+    edge: WorkingEdge,
+    named: Collection[str],
+    edges: Iterable[WorkingEdge],
 ) -> bool:
     """True if a fact that takes something back is about this edge.
 
@@ -587,14 +367,9 @@ def _is_taken_back(
     return is_named and about and not any(compared_name(other.names[1]) in named for other in same)
 
 
-def _gives_its_value(plan: _Plan, fact: int, edge: _Edge) -> bool:
+def _gives_its_value(plan: WorkingGraph, fact: int, edge: WorkingEdge) -> bool:
     """True if the fact gives a later value of the edge's single-valued attribute."""
     given = plan.facts[fact]
     if given.kind is FactKind.PLAN or polarity.adds(given.text):
         return False
-    return plan.start(fact) >= edge.valid_from and _same_slot(given, edge)
-
-
-def _same_slot(fact: Fact, edge: _Edge) -> bool:
-    """True if the fact gives a value of the edge's single-valued attribute of the same subject."""
-    return is_of_its_slot(fact, edge.names[0], edge.relation)
+    return plan.start(fact) >= edge.valid_from and same_slot(given, edge)

@@ -29,10 +29,11 @@ from pipeline.domain.graph import (
     Relation,
     RelationRequest,
 )
-from pipeline.domain.graph_plan import FactSource, plan_changes
+from pipeline.domain.graph_plan import plan_changes
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read
 from pipeline.domain.usage import Answer
+from pipeline.domain.working_graph import FactSource
 from pipeline.graph.store import Graph
 from pipeline.ingest.stages import Finished
 from pipeline.lanes.effects import GraphEffects

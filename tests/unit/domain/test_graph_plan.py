@@ -24,17 +24,11 @@ from pipeline.domain.graph import (
     name_key,
     node_id,
 )
-from pipeline.domain.graph_plan import (
-    KEPT,
-    PROTECTED,
-    REPLACED,
-    TAKEN_BACK,
-    FactSource,
-    plan_changes,
-)
+from pipeline.domain.graph_plan import KEPT, REPLACED, TAKEN_BACK, plan_changes
 from pipeline.domain.messages import Source
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.domain.working_graph import PROTECTED, FactSource
 from pipeline.text.names import plain_name
 
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
