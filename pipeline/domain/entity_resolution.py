@@ -77,6 +77,14 @@ class NodeSet:
         root = node.root_id if node else self._roots.get(of, of)
         return next((merge.into for merge in self.merges if merge.node_id == root), root)
 
+    def has_namesake(self, of: UUID) -> bool:
+        """True if another thing has the name of this node."""
+        node = self._by_id[of]
+        return any(
+            other.plain == node.plain and self.root(other.id) != self.root(of)
+            for other in self._by_id.values()
+        )
+
     def find(
         self,
         entity: Entity,

@@ -142,8 +142,9 @@ class CurrentEdge:
     """A current edge between stored nodes, with their names.
 
     `protected`: a person pinned or edited the memory that states it, or it is immutable.
-    `memory_id`, `slot` and `said_at` are those of that memory, which has its time from the last
-    statement; None if it is not active. `valid_to`: it has ended then; None for a current edge.
+    `memory_id`, `slot`, `said_at` and `text` are those of that memory, which has its time from the
+    last statement; None and "" if it is not active. `valid_to`: it has ended then; None for a
+    current edge.
     """
 
     id: UUID
@@ -159,6 +160,7 @@ class CurrentEdge:
     slot: str | None = None
     said_at: datetime | None = None
     valid_to: datetime | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,21 @@ class FactMemory:
     successor: Successor | None = None
     repeats: bool = False
     added: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LaterStatement:
+    """The text of an active memory that was said after a fact of a batch.
+
+    `since`: when it begins to hold. `memory_id`, `event_id` and `speaker` are those of the memory.
+    """
+
+    text: str
+    said_at: datetime
+    since: datetime
+    memory_id: UUID
+    event_id: UUID
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

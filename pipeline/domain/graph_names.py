@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import GraphTypes, Relation
 from pipeline.text import polarity
 from pipeline.text.names import is_self, plain_name, says
-from pipeline.text.relation_names import attribute_of, canonical, role_in, role_of
+from pipeline.text.past import is_past
+from pipeline.text.relation_names import attribute_of, canonical, role_in, role_of, words_about
 from pipeline.text.slots import attribute_name, slot
+from pipeline.text.terms import terms
 from pipeline.text.word_lists import words_of
 
 # Relations whose destination has a proper name: "a small flat" is no residence that ends another.
@@ -22,10 +25,44 @@ ALONE = words_of(
     """
 )
 
+_AGAIN = frozenset(terms("user again still wieder noch sigue vez 用户"))
+# Longest clause that is read before a name, in characters.
+_CLAUSE = 100
+_ALSO = re.compile(
+    r"(?i)(?:\b(?:also|additionally|auch|außerdem|zusätzlich|zudem|también|además)\b|也)"
+    r"(?:(?!\b(?:and|but|und|aber|y|e|pero)\b)[^,;:.，；。和])*$"
+)
+# Questions, wishes, and verbs in the past tense; not complete, since other verbs have other terms.
+_NOT_NOW = re.compile(
+    r"(?i)\?|\b(?:will|would|may|might|could|should|\w{2,}ed|was|were|had|did|drove|ate|drank|quit|\w{2,}te|\w+aba|\w+[íi]a|\w+[óé])\b"
+)
+
 
 def still_says(text: str, name: str) -> bool:
     """True if a later statement names the destination too, and takes nothing back."""
     return says(text, name) and not polarity.takes_back(text)
+
+
+def says_only(text: str, names: tuple[str, str], relation: str) -> bool:
+    """True if a statement has no other words than both names, "again", and words of the relation.
+
+    In the present: "Edda plays squash again".
+    """
+    if not still_says(text, names[1]) or is_past(text) or _NOT_NOW.search(text):
+        return False
+    words = set(terms(text)).difference(terms(" ".join(names)), _AGAIN)
+    return bool(words) and words <= words_about(relation)
+
+
+def stands_beside(text: str, name: str) -> bool:
+    """True if a statement gives this value beside others: "also works at Tidewater".
+
+    "also" stands before the name, in the same clause.
+    """
+    if name not in text:
+        return False
+    before = text.partition(name)[0]
+    return bool(_ALSO.search(before[-_CLAUSE:]))
 
 
 def is_of_its_slot(fact: Fact, source: str, relation: str) -> bool:

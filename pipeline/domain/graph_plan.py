@@ -9,13 +9,15 @@ The facts are applied in order to a copy of the stored edges. For each edge that
     an excluded edge ended later      UPDATE of its end, then ADD
     an excluded edge was said again   INVALIDATE of it, ADD of an edge that ends when it was said
                                       again, and ADD of the excluded edge from then on
+    a later statement ends it         ADD of an edge that has ended then
     the fact adds ("also") or plans   ADD; nothing ends
     it is of the past                 ADD of an edge that has ended; nothing ends
     otherwise                         ADD
 
 So the edges of an attribute with one value at a time are a time line, and it is the same for any
 order in which the statements arrive. A fact that a later statement supersedes states edges that
-have ended.
+have ended. A stored statement that was said later and says only that the edge is over ends it, too
+(pipeline/domain/late_ends).
 
 The memories decide what holds: an edge does not end by a fact that its memory contradicts in an
 open conflict, or by one whose change was withheld; and it ends if the fact retires its memory,
@@ -35,6 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from pipeline.domain.entity_resolution import NodeSet
@@ -47,6 +51,7 @@ from pipeline.domain.graph import (
     GraphOutcome,
     GraphPlan,
     GraphTypes,
+    LaterStatement,
     NewEdge,
     Node,
     Relation,
@@ -57,8 +62,10 @@ from pipeline.domain.graph_names import (
     is_of_its_attribute,
     is_of_its_slot,
     roles_of,
+    says_only,
     still_says,
 )
+from pipeline.domain.late_ends import LateEnds
 from pipeline.domain.working_graph import FactSource, WorkingEdge, WorkingGraph, same_slot, stored
 from pipeline.text import polarity
 from pipeline.text.names import is_self, named_in, plain_name, says
@@ -79,6 +86,14 @@ RETIRED = "Its memory is retired."
 SAID_LATER = "It was said later."
 
 
+class _End(NamedTuple):
+    """An end of an edge: by an event, or by a fact of the batch."""
+
+    at: datetime
+    event_id: UUID | None
+    fact: int | None = None
+
+
 def plan_changes(
     answer: GraphChanges,
     facts: Sequence[Fact],
@@ -88,11 +103,12 @@ def plan_changes(
     nodes: NodeSet,
     current: Iterable[CurrentEdge],
     types: GraphTypes,
+    later: Iterable[LaterStatement] = (),
 ) -> GraphPlan:
     """The changes that a model's answer makes to the graph.
 
     `memories`: what is stored of each fact. `current`: the current edges, and those that ended
-    after the first of the facts.
+    after the first of the facts. `later`: statements said after that which may end an edge.
     """
     edges = [stored(edge) for edge in current]
     plan = WorkingGraph(
@@ -102,6 +118,7 @@ def plan_changes(
         memories or [FactMemory()] * len(facts),
         {edge.id: edge for edge in edges if edge.valid_to is None},
         {edge.id: edge for edge in edges if edge.valid_to is not None},
+        LateEnds(later),
     )
     for fact in range(len(facts)):
         stated = [row for row in answer.relations if row.fact == fact and not is_loop(row)]
@@ -167,16 +184,39 @@ def _place(plan: WorkingGraph, fact: int, source: Node, relation: str, destinati
         source.id, relation, destination.id, fact, plan.start(fact),
     )  # fmt: skip
     excluded = plan.excluded(fact, from_, relation, destination)
+    others = [*excluded, *([known] if known else [])]
     if is_past(plan.facts[fact].text):
-        return _place_in_past(plan, edge, names, [*excluded, *([known] if known else [])])
-    if known is not None and _is_known(plan, edge, known, excluded):
+        return _place_in_past(plan, edge, names, others)
+    late_ends = _late_ends(plan, edge, names)
+    if known is None or any(end.at < known.valid_from for end in late_ends):
+        return _place_in_time(plan, edge, names, others, late_ends)
+    if _is_known(plan, edge, known, excluded):
         return plan.note(fact, GraphOutcome.NOOP, known, KNOWN)
-    if known is not None and not _is_of_a_time_line(plan, fact, known, excluded):
-        del plan.edges[known.id]
-        plan.ended.append(EndedEdge(known.id, None, fact))
-        plan.add(edge, names, EARLIER, GraphOutcome.UPDATE)
-        return None
-    return _place_in_time(plan, edge, names, [*excluded, *([known] if known else [])])
+    if _is_of_a_time_line(plan, fact, known, excluded):
+        return _place_in_time(plan, edge, names, others, late_ends)
+    del plan.edges[known.id]
+    plan.ended.append(EndedEdge(known.id, None, fact))
+    plan.add(edge, names, EARLIER, GraphOutcome.UPDATE)
+    return None
+
+
+def _late_ends(plan: WorkingGraph, edge: NewEdge, names: tuple[str, str]) -> list[_End]:
+    """The ends of a new edge by statements that were said after its fact and arrived before it.
+
+    None of the batch itself: its facts are related together. None by a name of several things.
+    """
+    statements = plan.late.of(edge.relation, names)
+    if not statements or any(map(plan.nodes.has_namesake, (edge.source_id, edge.destination_id))):
+        return []
+    said_at, own = plan.sources[edge.fact].said_at, {source.event_id for source in plan.sources}
+    return [
+        _End(statement.since, statement.event_id)
+        for statement in statements
+        if statement.said_at > said_at
+        and statement.since > edge.valid_from
+        and statement.event_id not in own
+        and statement.memory_id not in plan.memories[edge.fact].beside
+    ]
 
 
 def _is_known(
@@ -204,10 +244,14 @@ def _is_of_a_time_line(
 
 
 def _place_in_time(
-    plan: WorkingGraph, edge: NewEdge, names: tuple[str, str], others: Sequence[WorkingEdge]
+    plan: WorkingGraph,
+    edge: NewEdge,
+    names: tuple[str, str],
+    others: Sequence[WorkingEdge],
+    late_ends: Sequence[_End],
 ) -> None:
     """Add an edge between those that exclude it: it ends what held until then, and ends with the
-    next one.
+    next one, or when a later statement ends it.
     """
     fact, start = edge.fact, edge.valid_from
     covering = [
@@ -221,14 +265,18 @@ def _place_in_time(
     following += _end_covering(plan, edge, covering)
     own = is_of_its_slot(plan.facts[fact], names[0], edge.relation)
     if own and plan.is_current(fact) and not plan.memories[fact].added:
-        following = []  # the fact's memory holds now, beside other values or in their place
-    ends = [(other.valid_from, other.event_id, other.fact) for other in following]
+        # The fact's memory holds now, beside other values or in their place.
+        following, late_ends = [], []
+    ends = [_End(other.valid_from, other.event_id, other.fact) for other in following]
+    ends += late_ends
     successor = plan.memories[fact].successor
     if successor is not None and not still_says(successor.text, names[1]):
-        ends.append((max(start, successor.since), successor.event_id, None))
+        ends.append(_End(max(start, successor.since), successor.event_id))
     if ends:
-        until, event_id, by = min(ends, key=lambda end: end[0])
-        edge = replace(edge, valid_to=until, followed_by=event_id, ended_by=by)
+        end = min(ends, key=lambda end: end.at)
+        if known := plan.known_until(edge, end.at):
+            return plan.note(fact, GraphOutcome.NOOP, known, KNOWN)
+        edge = replace(edge, valid_to=end.at, followed_by=end.event_id, ended_by=end.fact)
     plan.add(edge, names, FORMER if ends else STATED, GraphOutcome.ADD)
     return None
 
@@ -291,11 +339,18 @@ def _end(plan: WorkingGraph, fact: int, listed: Sequence[UUID], stated: Sequence
 
 
 def _close_unless_it_stays(plan: WorkingGraph, edge: WorkingEdge, fact: int, reason: str) -> None:
-    """Close an edge, unless its memory stands beside the fact, or it was said later."""
+    """Close an edge, unless its memory stands beside the fact, or it was said later.
+
+    If it began before the fact and was said again after it, it opens again then; not if the text of
+    its memory may say something else.
+    """
+    again = edge.said_at > plan.sources[fact].said_at
     if plan.stays_beside(fact, edge):
         plan.note(fact, GraphOutcome.NOOP, edge, UNDECIDED)
     elif plan.is_later(fact, edge):
         plan.note(fact, GraphOutcome.NOOP, edge, SAID_LATER)
+    elif again and not edge.protected and says_only(edge.text, edge.names, edge.relation):
+        plan.interrupt(edge, fact, reason)
     else:
         plan.close(edge, fact, reason)
 

@@ -6,7 +6,7 @@ pipeline/domain/graph_plan.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID, uuid5
@@ -30,9 +30,11 @@ from pipeline.domain.graph_names import (
     compared_name,
     is_of_its_slot,
     is_proper,
+    stands_beside,
 )
+from pipeline.domain.late_ends import LateEnds
 from pipeline.text import polarity
-from pipeline.text.names import says
+from pipeline.text.names import plain_name, says
 from pipeline.text.relation_names import (
     canonical,
     ended_by,
@@ -60,7 +62,8 @@ class FactSource:
 class WorkingEdge:
     """An edge of the working copy. `fact`: the fact of this batch that states it; else None.
 
-    `said_at`: the last statement of it. `valid_to`: its end; None for a current edge.
+    `said_at`: the last statement of it. `text`: the active memory that states it, or the fact.
+    `valid_to`: its end; None for a current edge.
     """
 
     id: UUID
@@ -77,11 +80,15 @@ class WorkingEdge:
     memory_id: UUID | None = None
     slot: str | None = None
     valid_to: datetime | None = None
+    text: str = ""
 
 
 @dataclass(slots=True)
 class WorkingGraph:
-    """The working copy of the graph, and the changes so far. `past`: edges that have ended."""
+    """The working copy of the graph, and the changes so far.
+
+    `past`: edges that have ended. `late`: ends that were said after a fact and arrived before it.
+    """
 
     nodes: NodeSet
     facts: Sequence[Fact]
@@ -89,6 +96,7 @@ class WorkingGraph:
     memories: Sequence[FactMemory]
     edges: dict[UUID, WorkingEdge] = field(default_factory=dict)
     past: dict[UUID, WorkingEdge] = field(default_factory=dict)
+    late: LateEnds = field(default_factory=LateEnds)
     added: dict[UUID, NewEdge] = field(default_factory=dict)
     ended: list[EndedEdge] = field(default_factory=list)
     lines: list[GraphLine] = field(default_factory=list)
@@ -103,37 +111,52 @@ class WorkingGraph:
 
     def same(self, source: UUID, relation: str, destination: UUID) -> WorkingEdge | None:
         """The current edge between the two nodes."""
+        return next(self._between(self.edges, source, relation, destination), None)
+
+    def known_until(self, edge: NewEdge, until: datetime) -> WorkingEdge | None:
+        """The ended edge of the same that held from the edge's beginning until a time."""
+        ends = self.root(edge.source_id), self.root(edge.destination_id)
+        for other in self._between(self.past, ends[0], edge.relation, ends[1]):
+            ended = other.valid_to is not None and other.valid_to >= until
+            if ended and other.valid_from <= edge.valid_from:
+                return other
+        return None
+
+    def _between(
+        self, edges: Mapping[UUID, WorkingEdge], source: UUID, relation: str, destination: UUID
+    ) -> Iterator[WorkingEdge]:
+        """The edges of this name between the two nodes."""
         ends = [(source, destination)]
         if is_symmetric(relation):
             ends.append((destination, source))
-        same = (e for e in self.edges.values() if e.relation == relation and self._ends(e) in ends)
-        return next(same, None)
+        return (e for e in edges.values() if e.relation == relation and self._ends(e) in ends)
 
     def excluded(
         self, fact: int, source: UUID, relation: str, destination: Node
     ) -> list[WorkingEdge]:
-        """Edges, also ended ones, that cannot hold together with a new one of the fact."""
-        doomed = ended_by(relation)
-        if self.memories[fact].successor is not None and not has_several(relation):
-            doomed |= {relation}
-        if relation in PROPER and not is_proper(destination.name):
-            doomed = frozenset()
-        if relation == "has_status" and destination.plain not in ALONE:
-            doomed = frozenset({"has_status"})
-        if polarity.adds(self.facts[fact].text):
-            doomed = frozenset()
-        guessed = not says(self.facts[fact].text, destination.name)
+        """Edges, also ended ones, that cannot hold together with a new one of the fact.
+
+        Of two edges, the later one decides if it ends the other.
+        """
+        superseded = self.memories[fact].successor is not None
+        text = self.facts[fact].text
+        adds, guessed = polarity.adds(text), not says(text, destination.name)
         target = self.root(destination.id)
         both = {source, target} if ends_both(relation) else {source}
 
         def is_excluded(edge: WorkingEdge) -> bool:
             if guessed and not same_slot(self.facts[fact], edge):
                 return False
+            later = edge.text != "" and self.is_later(fact, edge)
+            ended, ending = (relation, edge.relation) if later else (edge.relation, relation)
             first, second = self._ends(edge)
-            if edge.relation in opposites(relation) and {first, second} == {source, target}:
+            if ended in opposites(ending) and {first, second} == {source, target}:
                 return True
             mine = first in both or (ends_both(edge.relation) and second in both)
-            return edge.relation in doomed and mine
+            name = edge.names[1] if later else destination.name
+            if not mine or not _dooms(ending, name, ended, superseded=superseded):
+                return False
+            return not (adds or (later and stands_beside(edge.text, edge.names[1])))
 
         others = (e for e in self.edges.values() if e.fact != fact and e.id not in self.restated)
         return [
@@ -246,7 +269,7 @@ class WorkingGraph:
             max(source.said_at, edge.valid_from) if edge.memory_id else source.said_at, edge.fact,
             edge, event_id=source.event_id,
             memory_id=edge.memory_id or self.memories[edge.fact].memory_id, slot=fact.slot,
-            valid_to=edge.valid_to,
+            valid_to=edge.valid_to, text=fact.text,
         )  # fmt: skip
         (self.edges if edge.valid_to is None else self.past)[edge.id] = working
         self.note(edge.fact, outcome, working, reason)
@@ -265,10 +288,23 @@ def stored(edge: CurrentEdge) -> WorkingEdge:
         edge.id, edge.source_id, edge.relation, edge.destination_id,
         (edge.source, edge.destination), edge.valid_from, edge.said_at or edge.valid_from,
         protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
-        valid_to=edge.valid_to,
+        valid_to=edge.valid_to, text=edge.text,
     )  # fmt: skip
 
 
 def same_slot(fact: Fact, edge: WorkingEdge) -> bool:
     """True if the fact gives a value of the edge's single-valued attribute of the same subject."""
     return is_of_its_slot(fact, edge.names[0], edge.relation)
+
+
+def _dooms(ending: str, destination: str, ended: str, *, superseded: bool) -> bool:
+    """True if an edge ends those of the relation `ended` of the same source.
+
+    `superseded`: the statement of one of the two supersedes the other.
+    """
+    if ending in PROPER and not is_proper(destination):
+        return False
+    if ending == "has_status" and plain_name(destination) not in ALONE:
+        return ended == "has_status"
+    same = superseded and ended == ending and not has_several(ending)
+    return same or ended in ended_by(ending)

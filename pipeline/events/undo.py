@@ -371,7 +371,11 @@ async def _closed_later(
                     successor.c[name] == relations.c[name]
                     for name in ("lane_id", "source_id", "relation")
                 ),
-                successor.c.valid_from <= relations.c.valid_to,
+                or_(
+                    successor.c.valid_from <= relations.c.valid_to,
+                    # The rest of the relation, which the event has interrupted.
+                    successor.c.destination_id == relations.c.destination_id,
+                ),
                 successor.c.ended_by != event_id,
             ),
         )

@@ -6,7 +6,7 @@ A relation that ends is closed, not deleted: `valid_to` is the time it stopped b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.entity_resolution import USER
-from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
+from pipeline.domain.graph import CurrentEdge, LaterStatement, Node, StoredRelation
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.path_search import LedgerPathSearch
@@ -43,9 +43,14 @@ from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.tables.graph import PLAIN
 from pipeline.text.names import is_self, names_in, names_self, plain_name
+from pipeline.text.relation_ends import MOST_CHARS
+from pipeline.text.terms import terms
 
 # Maximum number of current relations in one model call, and of those that a batch is compared with.
 OFFERED, COMPARED = 50, 2_000
+# Maximum number of pairs of names whose later statements are read, of memories that name a pair,
+# and of statements.
+MOST_LOOKUPS, MOST_NAMING, MOST_LATER = 50, 1_000, 200
 # Maximum number of nodes with similar names.
 MOST_SIMILAR = 200
 # Maximum number of relations on a path, of those followed from one node, and of paths.
@@ -125,7 +130,7 @@ class Graph:
             CurrentEdge(
                 row.id, row.source_id, row.source, row.relation, row.destination_id,
                 row.destination, row.valid_from, row.protected, row.event_id, row.memory_id,
-                row.slot, row.said_at, row.valid_to,
+                row.slot, row.said_at, row.valid_to, row.text or "",
             )
             for row in rows
         ]  # fmt: skip
@@ -135,6 +140,40 @@ class Graph:
             for side in ("source", "destination")
         )
         return edges, {node_id: root for node_id, root in ends if root is not None}
+
+    async def said_later(
+        self, scope: Scope, pairs: Sequence[tuple[str, str]], *, since: datetime
+    ) -> list[LaterStatement]:
+        """Active memories of a scope that were said after `since` and name both of a pair.
+
+        The first MOST_LOOKUPS pairs, without those that more than MOST_NAMING memories name; at
+        most MOST_LATER memories, those said first. None that a person edited.
+        """
+        some = list(dict.fromkeys(pairs))[:MOST_LOOKUPS]
+        words = dict.fromkeys(frozenset(terms(" ".join(_things(pair)))) for pair in some)
+        lookups = [names for names in words if names]
+        if not lookups:
+            return []
+        keys = [
+            (number, key)
+            for number, names in enumerate(lookups)
+            for key in (f"lane/{scope.lane_id}", *(f"term/{term}" for term in sorted(names)))
+        ]
+        values = {
+            "project_id": scope.project_id,
+            "lane_id": scope.lane_id,
+            "lookups": [number for number, _ in keys],
+            "keys": [key for _, key in keys],
+            "since": since,
+            "longest": MOST_CHARS,
+            "most": MOST_NAMING,
+            "limit": MOST_LATER,
+        }
+        rows = await self._direct.rows(statement("said_later"), values)
+        return [
+            LaterStatement(row.text, row.said_at, row.valid_from, row.id, row.event_id, row.speaker)
+            for row in rows
+        ]
 
     async def stated_by(self, scope: Scope, memory_ids: Sequence[UUID]) -> list[RelationView]:
         """The current relations that these memories of a scope state."""
@@ -294,6 +333,11 @@ class Graph:
             for way in ways
             if views.keys() >= set(way)
         ]
+
+
+def _things(names: Iterable[str]) -> list[str]:
+    """The names of things: the words for the speaker are not in all statements."""
+    return [name for name in names if not is_self(name)]
 
 
 def _times(times: GraphTimes) -> dict[str, datetime | None]:

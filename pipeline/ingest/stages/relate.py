@@ -41,6 +41,8 @@ from pipeline.memories.store import Memories
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.text.entity_types import entity_type
 from pipeline.text.names import is_self, plain_name
+from pipeline.text.relation_ends import ENDABLE, FORMS
+from pipeline.text.relation_names import canonical
 
 log = structlog.get_logger()
 
@@ -48,7 +50,8 @@ log = structlog.get_logger()
 LONGEST_NAME = 300
 # Maximum number of faults that the detail of a PARTIAL graph names.
 MOST_FAULTS = 5
-# Pairs of relations that are planned on the event loop, in a few milliseconds.
+# Pairs of relations, and of statements and forms, that are planned on the event loop, in a few
+# milliseconds.
 INLINE_PAIRS = 2_000
 
 
@@ -139,6 +142,15 @@ async def _plan(
     since = min(fact.valid_from or source.said_at for fact, source in pairs)
     retired = [memory_id for memory in memories for memory_id in memory.retired]
     current, merged = await graph.current(scope, list(roots), retired, since=since)
+    later = await graph.said_later(
+        scope,
+        [
+            (relation.source.name, relation.destination.name)
+            for relation in changes.relations
+            if canonical(relation.relation, types.relations).name in ENDABLE
+        ],
+        since=min(source.said_at for source in sources),
+    )
 
     def planned() -> GraphPlan:
         return plan_changes(
@@ -149,9 +161,11 @@ async def _plan(
             nodes=NodeSet(scope, nodes, types.entities, similar, merged),
             current=current,
             types=types,
+            later=later,
         )
 
     compared = len(changes.relations) * (len(changes.relations) + len(current))
+    compared += len(later) * len(FORMS)
     return await beside_loop(planned, inline=compared <= INLINE_PAIRS)
 
 

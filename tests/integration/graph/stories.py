@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from tests.support.api_service import Service
@@ -18,19 +18,23 @@ from tests.support.api_service import Service
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KINDS = {"lives_in": "place", "works_at": "organization"}
 # Relations of which a person has several destinations at a time.
-SEVERAL = frozenset({"likes", "speaks", "owns"})
+SEVERAL = frozenset({"likes", "speaks", "owns", "plays"})
 Edge = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Stated:
-    """A statement of one relation. `day`: days after START at which it is said."""
+    """A statement of one relation. `day`: days after START at which it is said.
+
+    `over`: it says that the relation is over.
+    """
 
     text: str
     edge: Edge
     day: int
     attribute: str
     speaker: str | None = None
+    over: bool = False
 
     @property
     def said_at(self) -> datetime:
@@ -53,24 +57,36 @@ def likes(name: str, thing: str, day: int) -> Stated:
     return Stated(f"{name} likes {thing}.", (name, "likes", thing), day, "likes")
 
 
+def plays(name: str, game: str, day: int, words: str = "plays") -> Stated:
+    return Stated(f"{name} {words} {game}.", (name, "plays", game), day, "hobbies")
+
+
+def stops(name: str, game: str, day: int, words: str = "no longer plays") -> Stated:
+    return replace(plays(name, game, day, words), over=True)
+
+
 def holding(story: Sequence[Stated], day: float) -> set[Edge]:
     """The relations that hold on a day: of a single-valued one the last that was said by then."""
-    last: dict[tuple[str, ...], Edge] = {}
+    last: dict[tuple[str, ...], Edge | None] = {}
     for statement in sorted(story, key=lambda statement: statement.day):
         if statement.day <= day:
             key = statement.edge[:2] if statement.is_single else statement.edge
-            last[key] = statement.edge
-    return set(last.values())
+            last[key] = None if statement.over else statement.edge
+    return {edge for edge in last.values() if edge is not None}
 
 
 class Attentive(RulesModel):
     """Model that knows each statement's fact and relation, and decides by the slot.
 
-    `silent`: texts that state no relation.
+    `silent`: texts that state no relation. `linked`: it changes the memory of a relation that is
+    over, or holds again; else each such statement is a memory of its own.
     """
 
-    def __init__(self, story: Sequence[Stated], silent: Sequence[str] = ()) -> None:
+    def __init__(
+        self, story: Sequence[Stated], silent: Sequence[str] = (), *, linked: bool = False
+    ) -> None:
         super().__init__()
+        self._linked = linked
         self._by_text = {statement.text: statement for statement in story}
         self._silent = frozenset(silent)
 
@@ -95,18 +111,31 @@ class Attentive(RulesModel):
         return Answer(tuple(self._decision(*pair, neighbours) for pair in enumerate(facts)))
 
     def _decision(self, number: int, fact: Fact, neighbours: Sequence[Neighbour]) -> Decision:
+        own = self._by_text[fact.text]
         same = sorted((n for n in neighbours if n.slot == fact.slot), key=lambda n: n.text)
-        if not (same and self._by_text[fact.text].is_single):
+        if self._linked and not own.is_single:
+            same = [n for n in neighbours if self._by_text[n.text].edge == own.edge]
+        if not (same and (own.is_single or self._linked)):
             return Decision(number, Outcome.ADD, "It is new.", fact.text)
         return Decision(number, Outcome.UPDATE, "It changed.", fact.text, same[0].memory_id)
 
     async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
-        edges = [
-            (number, self._by_text[text].edge)
-            for number, text in enumerate(request.texts)
-            if text not in self._silent
-        ]
-        return Answer(GraphChanges(tuple(_relation(number, edge) for number, edge in edges)))
+        stated = [(number, self._by_text[text]) for number, text in enumerate(request.texts)]
+        return Answer(
+            GraphChanges(
+                tuple(
+                    _relation(number, own.edge)
+                    for number, own in stated
+                    if not own.over and own.text not in self._silent
+                ),
+                endings=tuple(
+                    EdgeEnding(shown.relation_id, number)
+                    for number, own in stated
+                    for shown in request.current
+                    if own.over and (shown.source, shown.relation, shown.destination) == own.edge
+                ),
+            )
+        )
 
 
 def _relation(number: int, edge: Edge) -> Relation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Sequence
+from itertools import permutations
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.integration.graph.stories import (
     likes,
     lives,
     noon,
+    plays,
+    stops,
     tell,
     works,
 )
@@ -38,6 +41,17 @@ RETURNS = (
     likes("Noor", "tea", 4),
     likes("Noor", "tea", 24),
 )
+HABITS = (
+    plays("Edda", "squash", 0),
+    stops("Edda", "squash", 10),
+    plays("Edda", "squash", 20, "plays again"),
+)
+LEFT = (
+    plays("Edda", "squash", 0),
+    plays("Edda", "chess", 5),
+    stops("Edda", "squash", 10, "stopped playing"),
+)
+QUIT = stops("Edda", "squash", 30, "quit")
 ORDERS = 12
 
 
@@ -77,3 +91,43 @@ async def test_the_past_is_the_same_in_any_order_of_arrival(
         await tell(service, statement, user_id="maya")
     arrivals = [f"{statement.edge[2]} {statement.day}" for statement in order]
     assert await wrong_reads(service, story, "maya") == [], arrivals
+
+
+@pytest.mark.parametrize("linked", [True, False], ids=["linked", "apart"])
+@pytest.mark.parametrize("order", list(permutations(LEFT)))
+async def test_an_end_that_arrives_before_its_beginning_ends_it(
+    service: Service, order: Sequence[Stated], linked: bool
+) -> None:
+    service.engine.with_model(Attentive(LEFT, linked=linked))
+    for statement in order:
+        await tell(service, statement, user_id="maya")
+    assert await wrong_reads(service, LEFT, "maya") == []
+
+
+async def test_a_late_end_leaves_what_was_said_again_and_its_undo_restores_the_relation(
+    service: Service,
+) -> None:
+    service.engine.with_model(Attentive((*HABITS, QUIT), linked=True))
+    first, end, again = HABITS
+    for statement in (first, again):
+        await tell(service, statement, user_id="maya")
+    event_id = await tell(service, end, user_id="maya")
+    assert await wrong_reads(service, HABITS, "maya") == []
+    await tell(service, QUIT, user_id="maya")
+    assert await wrong_reads(service, (*HABITS, QUIT), "maya") == []
+    answer = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
+    assert answer.status_code == 200, answer.text
+    assert await wrong_reads(service, (first, again, QUIT), "maya") == []
+
+
+async def test_an_end_of_another_scope_or_of_a_deleted_memory_ends_nothing(
+    service: Service,
+) -> None:
+    service.engine.with_model(Attentive(LEFT))
+    first, _, end = LEFT
+    await tell(service, end, user_id="noor")
+    await tell(service, end, user_id="maya")
+    [memory] = (await service.client.get("/v1/memories/?user_id=maya")).json()
+    assert (await service.client.delete(f"/v1/memories/{memory['id']}/")).status_code == 200
+    await tell(service, first, user_id="maya")
+    assert await drawn(service, "maya") == [first.edge]
