@@ -17,38 +17,33 @@ def curate(request: CurationRequest) -> tuple[Proposal, ...]:
     used: set[int] = set()
     proposals = []
     for group in request.groups:
-        for proposal in _of_group(request, group):
+        for proposal in _of_group(request.memories, sorted(group)):
             if used.isdisjoint(proposal.targets):
                 used.update(proposal.targets)
                 proposals.append(proposal)
     return tuple(proposals)
 
 
-def _of_group(request: CurationRequest, group: Sequence[int]) -> Iterator[Proposal]:
+def _of_group(memories: Sequence[CuratedMemory], group: Sequence[int]) -> Iterator[Proposal]:
     """Yield the proposals about the memories of one group."""
-    positions = sorted(group)
-    for first, other in combinations(positions, 2):
-        this, that = request.memories[first], request.memories[other]
+    for pair in combinations(group, 2):
+        this, that = sorted((memories[at] for at in pair), key=lambda memory: memory.said_at)
         if same_statement(this.text, that.text):
-            reason = "The same statement twice."
-            yield Proposal(SuggestionKind.COMBINE, (first, other), this.text, reason)
-        elif _replaces(this, that):
-            newer = max(this, that, key=lambda memory: memory.said_at)
+            text, reason = memories[pair[0]].text, "The same statement twice."
+            yield Proposal(SuggestionKind.COMBINE, pair, text, reason)
+        elif _replaces(that, this):
             reason = "The later statement gives the attribute another value."
-            yield Proposal(SuggestionKind.UPDATE, (first, other), newer.text, reason)
-    for position in positions:
-        text = request.memories[position].text
+            yield Proposal(SuggestionKind.UPDATE, pair, that.text, reason)
+    for at in group:
+        text = memories[at].text
         if not matter(text) and not stated(text).values:
-            yield Proposal(SuggestionKind.DELETE, (position,), None, "It states nothing.")
+            yield Proposal(SuggestionKind.DELETE, (at,), None, "It states nothing.")
 
 
-def _replaces(first: CuratedMemory, other: CuratedMemory) -> bool:
+def _replaces(later: CuratedMemory, other: CuratedMemory) -> bool:
     """Tell if the later of two statements gives a single-valued attribute another value."""
-    return (
-        first.slot == other.slot
-        and slots.single_valued(first.slot, first.cardinality or other.cardinality)
-        and first.said_at != other.said_at
-        and first.speaker == other.speaker
-        and not polarity.takes_back(first.text)
-        and not polarity.takes_back(other.text)
-    )
+    cardinality = later.cardinality or other.cardinality
+    same = later.slot == other.slot and later.speaker == other.speaker
+    taken_back = any(polarity.takes_back(memory.text) for memory in (later, other))
+    single = slots.single_valued(later.slot, cardinality)
+    return same and single and later.said_at != other.said_at and not taken_back

@@ -8,40 +8,43 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import NamedTuple
 
 from pipeline.adapters.model_rules.clauses import clauses, sentences, trim
-from pipeline.adapters.model_rules.dates import Anchor, absolute, looks_back
-from pipeline.adapters.model_rules.slots import same_text
-from pipeline.adapters.model_rules.structure import structured
-from pipeline.adapters.model_rules.subjects import Listener, clause_facts, in_voice
-from pipeline.adapters.model_rules.topics import topics
-from pipeline.domain.facts import Fact
+from pipeline.adapters.model_rules.dates import lift
+from pipeline.adapters.model_rules.fill import topics
+from pipeline.adapters.model_rules.relations import relation_of
+from pipeline.adapters.model_rules.statements import slots_of
+from pipeline.adapters.model_rules.subjects import USER, Listener, clause_facts, in_voice, signed
+from pipeline.domain.facts import Fact, MemoryType, memory_type
 from pipeline.domain.messages import Role, SourcedMessage
+from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
+from pipeline.text.equality import same_text
+from pipeline.text.slots import attribute_name, is_the_user
+from pipeline.text.when import dated
 
-REMEMBER = re.compile(
-    r"^(?:can you |could you )?(?:please )?(?:remember|note|keep in mind|bear in mind|make a note"
-    r"|don't forget|do not forget|for future reference|save)\b[,:]? ?(?P<that>that\b)?[,:]? ?"
-    r"(?P<body>.+)$",
+# A request, and what it is about.
+ASKED = re.compile(
+    r"(?:(?:you can|can you|could you|I want you to) )?(?:please )?"
+    r"(?:(?P<forget>forget|delete|erase|stop remembering)(?: (?:everything|anything|what) (?:I|you)"
+    r" (?:said|told you|know)| the fact)?(?: (?:that|about))?"
+    r"|(?:remember|note|keep in mind|bear in mind|make a note|don't forget|do not forget|save"
+    r"|for future reference)\b[,:]?(?P<that> that\b)?)[,:]? (?P<body>.+)",
     re.IGNORECASE,
 )
-FORGET = re.compile(
-    r"^(?:you can |can you |could you |I want you to )?(?:please )?(?:forget|delete|erase"
-    r"|stop remembering)"
-    r"(?: (?:everything|anything|what) (?:I|you) (?:said|told you|know)| the fact)?"
-    r"(?: (?:that|about))? (?P<body>.+)$",
-    re.IGNORECASE,
-)
-NOTHING = re.compile(r"^(?:it|that|this|about it|everything|all|me|to .+|how .+)$", re.IGNORECASE)
+# Objects of requests that name nothing: "forget it", "remember to buy milk".
+NOTHING = re.compile("(?:about )?it|that|this|everything|all|me|(?:to|how|when) .+", re.IGNORECASE)
 
+# No call and no cost: receipts show zeros instead of empty fields.
+USAGE = Usage(model="local/rules", calls=0)
 # Limits of the input. 20,000 characters take 0.3 s for short sentences and 1.2 s in the worst known
-# case (24 ms for a sentence of 400 characters); `decide` compares each pair of facts.
+# case; `decide` compares each pair of facts. The context only names people, and has less time.
 MOST_MESSAGE_CHARS = 20_000
 MOST_BATCH_FACTS = 200
-MOST_CPU_S = 2.0
+MOST_CPU_S, MOST_CONTEXT_CPU_S = 2.0, 0.5
 
 ADVICE = "The turn is kept and searchable; set MEMLANE_LLM__MODEL to have a language model read it."
 NOT_UNDERSTOOD = f"local/rules reads plain English statements only, and found none here. {ADVICE}"
@@ -51,143 +54,132 @@ TOO_LONG = (
 )
 
 
+@dataclass(slots=True)
 class Budget:
-    """CPU time limit of one batch.
+    """CPU time of a batch, up to `ends_at` of `clock`; `context_s` of it are for the context."""
 
-    `exceeded`: True once text was skipped because of it. `event`: the event whose message is read,
-    None for the context. `left_out`: the events with skipped text.
-    """
+    clock: Callable[[], float]
+    ends_at: float
+    context_s: float = MOST_CONTEXT_CPU_S
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._ends_at = clock() + MOST_CPU_S
-        self.exceeded = False
-        self.event: int | None = None
-        self.left_out: set[int] = set()
+    def sentences(self, content: str) -> Iterator[tuple[str, bool] | None]:
+        """The sentences of a text; None, and no more, if it is too long or the time is up."""
+        for sentence in sentences(content) if len(content) <= MOST_MESSAGE_CHARS else (None,):
+            if sentence is None or self.clock() > self.ends_at:
+                yield None
+                return
+            yield sentence
 
-    def allows(self, content: str) -> bool:
-        """True if the text may be read: it is short enough, and there is CPU time left."""
-        if len(content) > MOST_MESSAGE_CHARS or self._clock() > self._ends_at:
-            self.exceeded = True
-            if self.event is not None:
-                self.left_out.add(self.event)
-            return False
-        return True
-
-
-class Extraction(NamedTuple):
-    """Facts, the reason why a message gave none, and the events of which text was not read."""
-
-    facts: tuple[Fact, ...]
-    note: str
-    left_out: tuple[int, ...] = ()
+    def hear(self, context: Sequence[str], listener: Listener) -> None:
+        """Meet the people that the context mentions, in time of its own; its facts are known."""
+        started = self.clock()
+        own = Budget(self.clock, started + self.context_s)
+        for sentence in filter(None, (s for content in context for s in own.sentences(content))):
+            list(_texts(*sentence, listener))
+        spent = self.clock() - started
+        self.ends_at, self.context_s = self.ends_at + spent, self.context_s - spent
 
 
 def extract_facts(
     request: ExtractionRequest, clock: Callable[[], float] = time.thread_time
-) -> Extraction:
+) -> Answer[tuple[Fact, ...]]:
     """The facts of the user messages, in order and unique within an event; and a note.
 
     The note explains why a message gave no facts. `instructions.excludes` (comma-separated words)
     drops facts that contain one of them. Apart from it, only the list of categories is used.
     """
-    budget = Budget(clock)
-    facts = tuple(islice(_facts(request, budget), MOST_BATCH_FACTS + 1))
-    left_out = budget.left_out
+    left_out: set[int] = set()
+    facts = tuple(islice(_facts(request, clock, left_out), MOST_BATCH_FACTS + 1))
     if len(facts) > MOST_BATCH_FACTS:
         cut = facts[-1].source.event
         left_out |= {m.source.event for m in request.messages if m.source.event >= cut}
-    too_long = budget.exceeded or len(facts) > MOST_BATCH_FACTS
-    note = TOO_LONG if too_long else NOT_UNDERSTOOD
-    return Extraction(facts[:MOST_BATCH_FACTS], note, tuple(sorted(left_out)))
+    note = TOO_LONG if left_out else NOT_UNDERSTOOD
+    return Answer(facts[:MOST_BATCH_FACTS], USAGE, note, tuple(sorted(left_out)))
 
 
-def _facts(request: ExtractionRequest, budget: Budget) -> Iterator[Fact]:
-    """The facts of all user messages, one after the other, as long as the budget allows."""
+def _facts(
+    request: ExtractionRequest, clock: Callable[[], float], left_out: set[int]
+) -> Iterator[Fact]:
+    """The facts of all user messages, one after the other, within the limits of length and time."""
     seen: set[tuple[int, str]] = set()
-    listeners: dict[str, Listener] = {}
-    heard = [m.content for m in request.context if m.role is Role.USER]
+    listeners: dict[str | None, Listener] = {}
+    excludes = (request.instructions.excludes or "").lower()
+    excluded = [word.strip() for word in re.split(r"[,;\n]", excludes)]
+    context = [message.content for message in request.context if message.role is Role.USER]
+    budget = Budget(clock, clock() + MOST_CPU_S)
     for sourced in request.messages:
-        if sourced.message.role is not Role.USER:
+        message, event = sourced.message, sourced.source.event
+        if message.role is not Role.USER:
             continue
-        listener = _listener(listeners, sourced, heard, budget)
-        budget.event = sourced.source.event
-        for text in _canonical_sentences(sourced.message.content, listener, budget):
-            key = (sourced.source.event, same_text(text))
-            if key not in seen and not _excluded(text, request.instructions.excludes):
+        if message.name not in listeners:
+            listener = listeners[message.name] = Listener(sourced.said_at.date())
+            budget.hear(context, listener)
+        name, listener = " ".join((message.name or USER).split()), listeners[message.name]
+        listener.day = sourced.said_at.date()
+        for text in _canonical(message.content, listener, budget):
+            if text is None:
+                left_out.add(event)
+                continue
+            fact = signed(text, name)
+            key = (event, same_text(fact))
+            dropped = any(word and word in fact.lower() for word in excluded)
+            if key not in seen and not dropped and fact != f"{name}'s name is {name}":
                 seen.add(key)
-                about = topics(text, request.instructions)
-                name = sourced.message.name
-                fact = Fact(text, sourced.source, Role.USER, about, speaker=name)
-                yield structured(fact, sourced.said_at)
+                yield _fact(fact, sourced, request)
 
 
-def _listener(
-    known: dict[str, Listener], sourced: SourcedMessage, heard: list[str], budget: Budget
-) -> Listener:
-    """The speaker's listener, at the time of the message. A new one first reads the context."""
-    name = " ".join((sourced.message.name or "").split()) or "User"
-    day = sourced.said_at.date()
-    if name not in known:
-        budget.event = None
-        known[name] = Listener(name, day)
-        for content in heard:
-            list(
-                _canonical_sentences(content, known[name], budget)
-            )  # only for the people it mentions; its facts are known already
-    known[name].day = day
-    return known[name]
+def _canonical(content: str, listener: Listener, budget: Budget) -> Iterator[str | None]:
+    """The canonical sentences of a message; None at the end if not all of it was read."""
+    for sentence in budget.sentences(content):
+        yield from (None,) if sentence is None else _texts(*sentence, listener)
 
 
-def _excluded(text: str, excludes: str | None) -> bool:
-    terms = [term.strip().lower() for term in re.split(r"[,;\n]", excludes or "")]
-    return any(term and term in text.lower() for term in terms)
-
-
-def _canonical_sentences(content: str, listener: Listener, budget: Budget) -> Iterator[str]:
-    """The canonical sentences of one message, as long as the budget allows."""
-    if not budget.allows(content):
+def _texts(text: str, is_stated: bool, listener: Listener) -> Iterator[str]:
+    """The canonical sentences of one sentence."""
+    request = ASKED.fullmatch(text)
+    body = trim(request["body"]) if request else text
+    if NOTHING.fullmatch(body) if request else not is_stated:
         return
-    for sentence in sentences(content):
-        if not budget.allows(sentence.text):
-            return
-        for pattern, reader in ((FORGET, _forgotten), (REMEMBER, _remembered)):
-            match = pattern.match(sentence.text)
-            if match:
-                yield from reader(match, listener)
-                break
-        else:
-            if sentence.stated:
-                yield from _stated(sentence.text, listener)
-
-
-def _stated(text: str, listener: Listener) -> Iterator[str]:
-    for clause in clauses(text):
-        yield from clause_facts(clause, listener)
-
-
-def _remembered(match: re.Match[str], listener: Listener) -> Iterator[str]:
-    """The facts of a request to remember; the statement itself if no rule recognizes it."""
-    body = trim(match["body"])
-    if not match["that"] and re.match(
-        r"(?:to|when|how|the time|me|it|this)\b", body, re.IGNORECASE
-    ):
-        return
-    facts = list(_stated(body, listener))
-    plain = in_voice(absolute(body, Anchor(listener.day, looks_back(body))), listener)
-    if facts or not match["that"] or len(body.split()) < 3:
-        yield from facts
-    else:
+    facts = [fact for clause in clauses(body) for fact in clause_facts(clause, listener)]
+    if request and request["forget"]:
+        for fact in facts or [in_voice(body)]:
+            yield f"{USER} asks to forget: {fact.removeprefix(f'{USER} ')}"
+    elif request and request["that"] and not facts and len(body.split()) > 2:
+        # What no rule knows is kept as it is, if the user asks for that.
+        plain, when = lift(body, listener.day)
+        plain = f"{in_voice(plain)} {when}".strip()
         yield plain[:1].upper() + plain[1:]
+    else:
+        yield from facts
 
 
-def _forgotten(match: re.Match[str], listener: Listener) -> Iterator[str]:
-    """A request to forget as a fact: "User asks to forget: likes jazz"."""
-    body = trim(match["body"])
-    if NOTHING.match(body):
-        return
-    facts = list(_stated(body, listener)) or [in_voice(body, listener)]
-    for text in facts:
-        what = text.removeprefix(listener.name + " ").strip()
-        if what:
-            yield f"{listener.name} asks to forget: {what}"
+def _fact(text: str, sourced: SourcedMessage, request: ExtractionRequest) -> Fact:
+    """The fact of a sentence, with the structure of its first slot if it has one."""
+    _, valid_from = dated(text, sourced.said_at)
+    speaker, about = sourced.message.name, topics(text, request.instructions)
+    fact = Fact(text, sourced.source, Role.USER, about, speaker, valid_from=valid_from)
+    slot = next(iter(slots_of(text)), None)
+    if slot is None:
+        return fact
+    kind = relation_of(slot.relation).kind
+    return replace(
+        fact,
+        kind=kind,
+        memory_type=memory_type(kind, valid_from),
+        subject=speaker if speaker and is_the_user(slot.subject) else slot.subject,
+        attribute=attribute_name(slot.relation.removeprefix("attribute_")),
+    )
+
+
+def procedure_log(request: ExtractionRequest) -> tuple[Fact, ...]:
+    """The log of an agent's work as one fact: the first message as the objective, then actions."""
+    log = [m for m in request.messages if m.message.role is not Role.SYSTEM]
+    log = [sourced for sourced in log if sourced.message.content.strip()]
+    if not log:
+        return ()
+    first, *later = log
+    lines = [f"1. Objective: {first.message.content.strip()}"] + ["2. Actions:"] * bool(later)
+    for number, sourced in enumerate(later, start=1):
+        lines.append(f"2.{number} {sourced.message.role}: {sourced.message.content.strip()}")
+    source, message, kind = first.source, first.message, MemoryType.PROCEDURAL
+    return (Fact("\n".join(lines), source, message.role, (), message.name, memory_type=kind),)

@@ -1,85 +1,102 @@
-"""Fills a JSON object from the memories that share words with its properties."""
+"""Categories of a fact by the words in it, and JSON objects filled from memories that match."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from pipeline.adapters.model_rules.topics import topics
-from pipeline.domain.events import Instructions, Question
+from pipeline.domain.events import Instructions
+from pipeline.models.categories import BUILT_IN, MISC, offered
+from pipeline.text.word_lists import STOP_WORDS
 
+MOST_CATEGORIES = 3
+# Words of the built-in categories, besides those of their descriptions.
+WORDS = {
+    "personal_details": "named called lives live born years old speaks email phone address",
+    "family": "wife husband son daughter mother father sister brother dog cat married engaged",
+    "professional_details": "works work company manager engineer teacher nurse degree student team",
+    "travel": "trip travel flight visit visited vacation hotel",
+    "food": "eats vegetarian vegan coffee tea pizza bread cheese meat fish peanuts wine beer cooks",
+    "health": "allergic allergy asthma doctor dentist hospital surgery injury insomnia pregnant",
+    "hobbies": "hobby paints gardening photography chess collects reading hiking",
+    "user_preferences": "likes loves enjoys prefers hates dislikes favourite wants love like",
+}
 # A property with one of these names gets all memories.
 WHOLE = frozenset({"summary", "memories", "facts", "all", "everything"})
 
 
-def fill(question: Question, memories: Sequence[str]) -> dict[str, Any]:
-    """Every property from the memories that match its name or description.
+def topics(text: str, instructions: Instructions) -> tuple[str, ...]:
+    """Up to MOST_CATEGORIES of the offered categories that match, in their order.
+
+    `misc` if none matches and it is offered.
+    """
+    tokens, meanings = frozenset(re.findall(r"[\w-]+", text.casefold())), offered(instructions)
+    matching = [name for name, meaning in meanings.items() if tokens & _vocabulary(name, meaning)]
+    named = tuple(name for name in matching if name != MISC)
+    return named[:MOST_CATEGORIES] or (MISC,) * (MISC in meanings)
+
+
+@lru_cache(maxsize=1_000)
+def _vocabulary(name: str, meaning: str) -> frozenset[str]:
+    """Words that match the category, singular and plural."""
+    text = f"{name} {meaning}".replace("_", " ").casefold()
+    plain = set(re.findall(r"\w{3,}", text)) - STOP_WORDS - {"user", "other", "about", "something"}
+    if BUILT_IN.get(name) == meaning:
+        plain |= set(WORDS.get(name, "").split())
+    singular = {word.removesuffix("s") for word in plain if len(word) > 3}
+    return frozenset(plain | singular | {word + "s" for word in plain})
+
+
+def fill(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, Any]:
+    """Every property of a shape from the memories that match its name or description.
 
     A property without a matching memory is null, or an empty list.
     """
-    return _object(question.shape, list(memories))
+    parts = shape["properties"].items()
+    return {name: _value(part, _fitting(name, part, memories)) for name, part in parts}
 
 
-def _object(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, Any]:
-    return {
-        name: _value(part, _fitting(name, part, memories))
-        for name, part in shape["properties"].items()
-    }
-
-
-def _fitting(name: str, part: Mapping[str, Any], memories: Sequence[str]) -> list[str]:
-    """The memories that match a property: by its words, then by the built-in category's words."""
-    if name.casefold() in WHOLE or part["type"] == "object":
-        return list(memories)
-    meaning = str(part.get("description", ""))
-    built_in = [text for text in memories if name in topics(text, Instructions())]
-    own = Instructions(categories={name: meaning})
-    worded = [text for text in memories if topics(text, own)]
-    return list(dict.fromkeys([*worded, *built_in]))
-
-
-def _value(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
-    match part["type"]:
-        case "object":
-            return _object(part, texts)
-        case "array":
-            return [_scalar(part["items"], [text]) for text in texts]
-        case _:
-            return _scalar(part, texts)
-
-
-def _scalar(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
-    """The value of one property: the texts, their first number, True, or a word of the enum."""
-    joined = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in texts)
-    match part["type"]:
-        case "boolean":
-            return True if texts else None
-        case "integer" | "number":
-            number = re.search(r"\d+", joined)
-            return int(number[0]) if number else None
-        case "object":
-            return _object(part, texts)
-        case _:
-            words = [word for word in part.get("enum", ()) if word.casefold() in joined.casefold()]
-            return next(iter(words), None) if "enum" in part else joined or None
-
-
-def fill_fields(question: Question, memories: Sequence[str]) -> dict[str, Any]:
+def fill_fields(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, Any]:
     """Every property of a profile: its value, and the numbers of its memories, from 1.
 
     A text is that of the newest memory that matches; a list has all of them.
     """
     numbers = {text: number for number, text in enumerate(memories, start=1)}
     fields = {}
-    for name, part in question.shape["properties"].items():
-        fitting = sorted(_fitting(name, part, memories), key=numbers.__getitem__)
-        several = part["type"] in ("array", "object")
-        texts = fitting if several else fitting[-1:]
+    for name, part in shape["properties"].items():
+        texts = sorted(_fitting(name, part, memories), key=numbers.__getitem__)
+        texts = texts if part["type"] in ("array", "object") else texts[-1:]
         value = _value(part, texts)
-        stated = value is not None
-        fields[name] = {
-            "value": value,
-            "memories": [numbers[text] for text in texts] if stated else [],
-        }
+        used = [numbers[text] for text in texts] if value is not None else []
+        fields[name] = {"value": value, "memories": used}
     return fields
+
+
+def _fitting(name: str, part: Mapping[str, Any], memories: Sequence[str]) -> list[str]:
+    """The memories that match a property: by its words, then by the built-in category's words."""
+    if name.casefold() in WHOLE or part["type"] == "object":
+        return list(memories)
+    own = Instructions(categories={name: str(part.get("description", ""))})
+    worded = [text for text in memories if topics(text, own)]
+    built_in = [text for text in memories if name in topics(text, Instructions())]
+    return list(dict.fromkeys([*worded, *built_in]))
+
+
+def _value(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
+    """The value of one property: the texts, their first number, True, or a word of the enum."""
+    joined = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in texts)
+    match part["type"]:
+        case "object":
+            return fill(part, texts)
+        case "array":
+            return [_value(part["items"], [text]) for text in texts]
+        case "boolean":
+            return True if texts else None
+        case "integer" | "number":
+            number = re.search(r"\d+", joined)
+            return int(number[0]) if number else None
+    if "enum" in part:
+        return next((word for word in part["enum"] if word.casefold() in joined.casefold()), None)
+    return joined or None

@@ -95,6 +95,36 @@ async def test_the_receipt_lists_the_effects_on_the_graph(engine: Engine) -> Non
     assert (line.relation_id, line.memory_id, line.message_ordinal) == (oslo.id, oslo.memory_id, 0)
 
 
+# Two statements, and the relations that are current after them.
+ENDINGS = [
+    ("I live in Oslo.", "I live in Turin.", ["lives_in Turin"]),
+    ("I live in Oslo.", "I live in a small flat.", ["lives_in Oslo", "lives_in small flat"]),
+    ("I live in Oslo.", "My sister lives in Turin.", ["lives_in Oslo", "lives_in Turin"]),
+    ("I like jazz.", "I no longer like jazz.", ["dislikes jazz"]),
+    ("I like jazz.", "I hate jazz.", ["dislikes jazz"]),
+    ("I like jazz.", "I like opera.", ["likes jazz", "likes opera"]),
+    ("I am vegetarian.", "I eat meat again.", ["follows_diet meat"]),
+    ("I like jazz.", "Please forget that I like jazz.", []),
+    ("I speak German.", "I speak French.", ["speaks French", "speaks German"]),
+    ("I work as a nurse at Charité.", "I work as a chef at Bistro.",
+     ["works_as chef", "works_at Bistro"]),
+    ("I have a dog named Rollo.", "My dog Rollo died yesterday.", ["is_a dog"]),
+    ("My husband is Karl.", "My husband is Emil.", ["married_to Emil"]),
+    ("My friend is Karl.", "My friend is Emil.", ["has_friend Emil", "has_friend Karl"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "current"), ENDINGS)
+async def test_a_statement_ends_what_it_excludes_or_takes_back(
+    engine: Engine, first: str, second: str, current: list[str]
+) -> None:
+    await add(engine, first)
+    await add(engine, second)
+    names = {row.id: row.name for row in await rows(engine, entities)}
+    stated = [row for row in await rows(engine, relations) if row.valid_to is None]
+    assert sorted(f"{row.relation} {names[row.destination_id]}" for row in stated) == current
+
+
 @dataclass
 class Careless(Scripted):
     """Scripted edges in an answer that has invalid relations too, also after its repair."""

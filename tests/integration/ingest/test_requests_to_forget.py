@@ -120,3 +120,29 @@ async def test_what_a_turn_has_forgotten_is_not_in_the_graph(service: Service) -
     )
     lines = (await service.event(event_id))["graph"]
     assert [(line["event"], line["target"]) for line in lines] == [("ADD", "Bosch")]
+
+
+# A message, a request, and its outcome with the built-in rules.
+SAID_TO_RULES = [
+    ("I like jazz.", "Forget jazz.", "DELETE"),
+    ("I like jazz.", "Can you forget what I said about jazz?", "DELETE"),
+    ("I like jazz.", "Forget that I like jazz.", "DELETE"),
+    ("I like live jazz.", "Forget jazz.", "suggested"),
+    ("My address is 5 Main Street.", "Forget my address.", "suggested"),
+    ("My sister is Anna.", "Delete everything you know about my sister.", "suggested"),
+]
+
+
+@pytest.mark.parametrize(("text", "request_text", "outcome"), SAID_TO_RULES)
+async def test_the_rules_carry_out_a_request_or_it_is_suggested(
+    service: Service, text: str, request_text: str, outcome: str
+) -> None:
+    service.engine.with_model(RulesModel())
+    await service.add(text)
+    [line] = (await service.event(await service.add(request_text)))["results"]
+    left = [row["memory"] for row in await service.listed()]
+    assert (line["event"] == "DELETE", bool(line.get("suggestion_id"))) == (
+        outcome == "DELETE",
+        outcome == "suggested",
+    )
+    assert bool(left) == (outcome == "suggested")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.graph import EdgeEnding, GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from tests.support.api_service import MAYA, Service, error_of, serving
@@ -35,6 +37,15 @@ class Overwriting(RulesModel):
             for neighbour in neighbours
         ]
         return Answer(tuple(rows) or (Decision(0, Outcome.ADD, "New.", facts[0].text),))
+
+
+class EndingAll(RulesModel):
+    """Rules, and a first fact that ends every current edge."""
+
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        stated = (await super().relate(request)).value
+        endings = tuple(EdgeEnding(edge.relation_id, 0) for edge in request.current)
+        return Answer(replace(stated, endings=endings))
 
 
 @pytest.fixture
@@ -226,6 +237,7 @@ async def test_the_relation_of_a_protected_memory_is_not_ended_by_a_model(
 ) -> None:
     memory_id = await only(service, "I live in Berlin.")
     await put(service, memory_id, **change)
+    service.engine.with_model(EndingAll())
     event = await service.event(await service.add("I moved to Porto."))
     edges = await service.engine.relations("user berlin porto")
     current = {edge.destination for edge in edges if edge.relation == "lives_in"}

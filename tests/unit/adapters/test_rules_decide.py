@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.adapters.model_rules.slots import Slot, slots_of
+from pipeline.adapters.model_rules.statements import Slot, slots_of
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Source

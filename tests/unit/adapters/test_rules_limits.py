@@ -10,6 +10,7 @@ import pytest
 from pipeline.adapters.model_rules import RulesModel, decide
 from pipeline.adapters.model_rules.extract import (
     MOST_BATCH_FACTS,
+    MOST_CONTEXT_CPU_S,
     MOST_MESSAGE_CHARS,
     NOT_UNDERSTOOD,
     TOO_LONG,
@@ -55,21 +56,21 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_message_is_read_in_linear_time(text: str) -> None:
     started = time.perf_counter()
-    facts, note, _ = extract_facts(request(text))
-    assert (facts, note) == ((), NOT_UNDERSTOOD)
+    answer = extract_facts(request(text))
+    assert (answer.value, answer.note) == ((), NOT_UNDERSTOOD)
     assert time.perf_counter() - started < BOUND_S
 
 
 @pytest.mark.parametrize("before", ["so " * 100, " " * 1_000, "!" * 1_000, "x" * 1_000 + ". "])
 def test_a_statement_after_noise_is_still_read(before: str) -> None:
-    facts, *_ = extract_facts(request(f"{before}\nso, well, I live in Turin too, by the way!"))
-    assert [fact.text for fact in facts] == ["User lives in Turin"]
+    answer = extract_facts(request(f"{before}\nso, well, I live in Turin too, by the way!"))
+    assert [fact.text for fact in answer.value] == ["User lives in Turin"]
 
 
 def test_a_message_over_the_limit_is_not_read_and_the_note_states_the_limit() -> None:
-    facts, note, _ = extract_facts(request("so " * 20_000))
-    assert (facts, note) == ((), TOO_LONG)
-    assert f"{MOST_MESSAGE_CHARS:,}" in note
+    answer = extract_facts(request("so " * 20_000))
+    assert (answer.value, answer.note) == ((), TOO_LONG)
+    assert f"{MOST_MESSAGE_CHARS:,}" in TOO_LONG
 
 
 async def test_a_long_list_of_facts_is_cut_at_the_limit_and_decided_fast() -> None:
@@ -84,11 +85,44 @@ async def test_a_long_list_of_facts_is_cut_at_the_limit_and_decided_fast() -> No
 
 def test_reading_stops_when_the_cpu_budget_is_spent() -> None:
     ticks = count()
-    facts, note, _ = extract_facts(
+    answer = extract_facts(
         request("I like tea. I like jazz. I like chess."), clock=lambda: next(ticks) * 0.75
     )
-    assert [fact.text for fact in facts] == ["User likes tea"]
-    assert note == TOO_LONG
+    assert [fact.text for fact in answer.value] == ["User likes tea"]
+    assert (answer.note, answer.left_out) == (TOO_LONG, (0,))
+
+
+def test_a_long_context_takes_no_time_from_the_messages() -> None:
+    ticks = count()
+    extraction = request("I like tea.")
+    long = [Message(Role.USER, "My sister Ines called. " * 800)] * 3
+    answer = extract_facts(
+        ExtractionRequest(extraction.messages, long),
+        clock=lambda: next(ticks) * MOST_CONTEXT_CPU_S / 9,
+    )
+    assert [fact.text for fact in answer.value] == ["User likes tea"]
+    assert (answer.note, answer.left_out) == (NOT_UNDERSTOOD, ())
+
+
+@pytest.mark.parametrize("events", [1, 8])
+def test_what_is_read_of_an_event_does_not_depend_on_its_batch(events: int) -> None:
+    long = "I like tea. " * 500
+    messages = [
+        SourcedMessage(Source(event, 0), Message(Role.USER, long), SAID_AT)
+        for event in range(events)
+    ]
+    answer = extract_facts(ExtractionRequest(messages))
+    assert [fact.source.event for fact in answer.value] == list(range(events))
+    assert answer.left_out == ()
+
+
+def test_hostile_words_to_exclude_are_read_in_linear_time() -> None:
+    extraction = request("I like tea. I like jazz.")
+    excluding = Instructions(excludes=" " * 20_000 + "jazz")
+    started = time.perf_counter()
+    answer = extract_facts(ExtractionRequest(extraction.messages, (), excluding))
+    assert [fact.text for fact in answer.value] == ["User likes tea"]
+    assert time.perf_counter() - started < BOUND_S
 
 
 def test_the_events_of_which_text_was_not_read_are_named() -> None:
@@ -97,9 +131,9 @@ def test_the_events_of_which_text_was_not_read_are_named() -> None:
         SourcedMessage(Source(event, 0), message, SAID_AT)
         for event, message in enumerate([read, too_long, read])
     ]
-    facts, _, left_out = extract_facts(ExtractionRequest(messages))
-    assert [fact.source.event for fact in facts] == [0, 2]
-    assert left_out == (1,)
+    answer = extract_facts(ExtractionRequest(messages))
+    assert [fact.source.event for fact in answer.value] == [0, 2]
+    assert answer.left_out == (1,)
 
 
 def test_the_events_behind_the_last_fact_that_fits_are_named() -> None:
@@ -109,9 +143,9 @@ def test_the_events_behind_the_last_fact_that_fits_are_named() -> None:
         SourcedMessage(Source(event, 0), Message(Role.USER, content), SAID_AT)
         for event, content in enumerate(contents)
     ]
-    facts, note, left_out = extract_facts(ExtractionRequest(messages))
-    assert (len(facts), note) == (MOST_BATCH_FACTS, TOO_LONG)
-    assert left_out == (2, 3)
+    answer = extract_facts(ExtractionRequest(messages))
+    assert (len(answer.value), answer.note) == (MOST_BATCH_FACTS, TOO_LONG)
+    assert answer.left_out == (2, 3)
 
 
 def test_facts_beyond_the_limit_of_comparisons_are_added_and_say_so(

@@ -278,7 +278,7 @@ def test_the_rules_answer_the_story_with_the_promised_mix_and_a_reason_each() ->
         for text, _ in session["turns"]:
             message = Message(Role.USER, text, story["speaker"])
             sourced = SourcedMessage(Source(0, 0), message, datetime.fromisoformat(session["at"]))
-            facts, *_ = extract_facts(ExtractionRequest([sourced]))
+            facts = extract_facts(ExtractionRequest([sourced])).value
             neighbours = [Neighbour(known, text, 0.5) for known, text in stored.items()]
             for decision in decide_facts(facts, neighbours):
                 reasons.setdefault(decision.outcome, []).append(decision.reason)
@@ -297,5 +297,5 @@ def test_each_sentence_of_the_burst_is_one_fact_of_the_rules() -> None:
     for name, texts in story["burst"].items():
         for text in texts:
             sourced = SourcedMessage(Source(0, 0), Message(Role.USER, text, name), at)
-            facts, *_ = extract_facts(ExtractionRequest([sourced]))
+            facts = extract_facts(ExtractionRequest([sourced])).value
             assert [fact.text.split()[0] for fact in facts] == [name]

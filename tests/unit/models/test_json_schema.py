@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules.fill import fill
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.events import EventType, Question
 from pipeline.models.json_schema import outline
 
 KEYS = st.sampled_from(
@@ -28,7 +27,7 @@ SCHEMAS = st.recursive(
 def test_any_schema_is_refused_or_can_be_filled(schema: dict[str, Any]) -> None:
     with contextlib.suppress(InvalidInput):
         shape = outline(schema)
-        filled = fill(Question(EventType.EXPORT, {}, shape), ["User lives in Bern"])
+        filled = fill(shape, ["User lives in Bern"])
         assert filled.keys() == shape["properties"].keys()
 
 

@@ -25,7 +25,7 @@ from pipeline.domain import candidates, conflicts
 from pipeline.domain.conflicts import Statement
 from pipeline.domain.conservation import Replacement
 from pipeline.domain.curation import CuratedMemory, CurationRequest
-from pipeline.domain.events import EventType, Instructions, Question
+from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, Neighbour
 from pipeline.domain.graph import GraphTypes, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
@@ -54,7 +54,7 @@ PACKAGES = (
     "pipeline.search.bm25",
     "pipeline.adapters.model_rules.extract", "pipeline.adapters.model_rules.decide",
     "pipeline.adapters.model_rules.relate", "pipeline.adapters.model_rules.fill",
-    "pipeline.adapters.model_rules.curate", "pipeline.adapters.model_rules.procedure",
+    "pipeline.adapters.model_rules.curate",
 )  # fmt: skip
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 NO_TEXT = "It reads no text."
@@ -85,12 +85,8 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.models.json_answers.answer_schema": NO_TEXT,
     "pipeline.models.json_answers.validated": "pydantic checks a value that is parsed already.",
     "pipeline.models.json_answers.parsed": "It calls json_object and pydantic.",
-    "pipeline.adapters.model_rules.decide.judge": INNER,
-    "pipeline.adapters.model_rules.decide.compare": INNER,
-    "pipeline.adapters.model_rules.decide.label": INNER,
-    "pipeline.adapters.model_rules.relate.edge_of": INNER,
-    "pipeline.adapters.model_rules.relate.kind_of": INNER,
 }
+SHAPE = {"type": "object", "properties": {"name": {"type": "string"}}}
 # Letters of a part, if a text is given as many texts.
 PART = 40
 
@@ -128,7 +124,9 @@ BUILDERS: Mapping[Any, Callable[[str], Any]] = {
     Replacement: lambda text: Replacement(text, f"{text[1:]}y", f"not {text}", (text,)),
     Iterable[Value]: lambda text: stated(text).values,
     Instructions: lambda text: Instructions(includes=text, custom=text, categories={text: text}),
-    ExtractionRequest: lambda text: ExtractionRequest([sourced(text)]),
+    ExtractionRequest: lambda text: ExtractionRequest(
+        [sourced(text)], [Message(Role.USER, text)], Instructions(excludes=text)
+    ),
     Sequence[StoredRelation]: lambda text: [],
     Cardinality | None: lambda text: None,
     Mapping[str, str] | None: lambda text: {},
@@ -202,18 +200,8 @@ CALLS: Mapping[str, Callable[[str], object]] = {
     "pipeline.search.vocabulary.is_mistyped": lambda text: is_mistyped(text[:24], text),
     "pipeline.search.evidence.set_evidence": set_evidence_of,
     "pipeline.search.signals.set_signals": set_signals_of,
-    "pipeline.adapters.model_rules.fill.fill": lambda text: fill(
-        Question(
-            EventType.EXPORT, {}, {"type": "object", "properties": {"name": {"type": "string"}}}
-        ),
-        parts(text),
-    ),
-    "pipeline.adapters.model_rules.fill.fill_fields": lambda text: fill_fields(
-        Question(
-            EventType.PROFILE, {}, {"type": "object", "properties": {"name": {"type": "string"}}}
-        ),
-        parts(text),
-    ),
+    "pipeline.adapters.model_rules.fill.fill": lambda text: fill(SHAPE, parts(text)),
+    "pipeline.adapters.model_rules.fill.fill_fields": lambda text: fill_fields(SHAPE, parts(text)),
     "pipeline.adapters.model_rules.curate.curate": lambda text: curate(
         CurationRequest([CuratedMemory(part, NOW) for part in parts(text)][:50], [range(50)])
     ),

@@ -1,0 +1,387 @@
+"""First sentences of newcomers, and the right facts: what `local/rules` must not lose.
+
+A line is a message, and the facts that it gives. The rules read English; of other languages they
+read nothing.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.right_facts import parts, read, table
+
+SAID = """
+Hi, I'm Nadia! => User's name is Nadia
+my name is otto => User's name is Otto
+my name is john smith => User's name is John Smith
+Hello there, my name is Jean-Luc Picard. => User's name is Jean-Luc Picard
+I'm Tom, 42, from Dublin. => User's name is Tom | User is 42 years old | User is from Dublin
+I am Maria, a teacher from Porto. => \
+User's name is Maria | User works as a teacher | User is from Porto
+I'm Sarah and I work as a nurse. => User's name is Sarah | User works as a nurse
+I'm Adrian. => User's name is Adrian
+I'm Sean from Cork. => User's name is Sean | User is from Cork
+I'm Denise! => User's name is Denise
+My name is on the list. => -
+My name is spelled with two n's. => -
+I'm Catholic. => User is Catholic
+I'm Iraqi. => User is Iraqi
+I'm Filipino. => User is Filipino
+I'm English. => User is English
+I'm Deaf. => User is Deaf
+I'm Vegan. => User is Vegan
+I'm Happy. => -
+I'm So Tired. => -
+I'm OK => -
+I am German. => User is German
+I'm Swiss, but I live in Oslo. => User is Swiss | User lives in Oslo
+I'm originally from Ghana. => User is from Ghana
+I come from Peru. => User is from Peru
+I grew up in Naples. => User grew up in Naples
+I was born in Lima. => User was born in Lima
+I was born in 1990. => User was born in 1990
+I'm 34. => User is 34 years old
+I'm 34 years old. => User is 34 years old
+im 25 yo => User is 25 years old
+I'm a 34-year-old nurse from Leeds. => \
+User is 34 years old | User works as a nurse | User is from Leeds
+I turned 30 yesterday. => User is 30 years old (since 2026-03-08)
+My birthday is on March 3rd. => User's birthday is March 3
+My birthday is May 3. => User's birthday is May 3
+My birthday is coming up. => -
+My birthday is next week. => -
+My wife's birthday is 5 June. => User's wife's birthday is June 5
+My email is eva@example.org => User's email is eva@example.org
+My phone number is 555 1234. => User's phone number is 555 1234
+My address is 5 Main Street. => User's address is 5 Main Street
+My pronouns are they/them. => User's pronouns are they/them
+I live in Berlin. => User lives in Berlin
+i live in Berlin => User lives in Berlin
+I live in Turin and work as a baker at Forno Blu. => \
+User lives in Turin | User works as a baker at Forno Blu
+I live at home. => User lives at home
+I live alone. => User lives alone
+I live with my parents. => User lives with their parents
+I'm based in Oslo. => User lives in Oslo
+We\u2019ve relocated to Oslo. => User lives in Oslo
+We relocated to Rome for Acme. => User lives in Rome
+I just moved from Ghent to Bruges last Monday. => \
+User lives in Bruges (moved from Ghent on 2026-03-02)
+I moved to Hamburg last month, not Berlin. => User lives in Hamburg (moved in 2026-02)
+Actually, I moved to Porto, sorry, I meant Lisbon. => -
+I moved to a bigger flat. => -
+I've lived in Leeds for ten years. => User lives in Leeds (since 2016)
+I've lived in Oslo since 2019. => User lives in Oslo (since 2019)
+I've lived in Paris, Rome and Oslo. => User lived in Paris, Rome and Oslo
+I used to live in Paris. => User used to live in Paris
+I don't live in Berlin anymore. => User no longer lives in Berlin
+I can't live in Berlin. => -
+My meeting on Friday moved to Monday. => -
+My savings moved to Barclays. => -
+Our office moved to Leeds. => -
+My brother moved to Leeds. => User's brother lives in Leeds
+I live in Rome :D => User lives in Rome
+About me: I live in Rome. => User lives in Rome
+Fun fact: I have a twin brother. => User has a twin brother
+I work as a nurse at Charité. => User works as a nurse at Charité
+I work for Siemens as an engineer. => User works as an engineer at Siemens
+I'm a software developer at Initech => User works as a software developer at Initech
+im a nurse => User works as a nurse
+I'm a nurse from Leeds. => User works as a nurse | User is from Leeds
+I work at Google. => User works at Google
+I work in finance. => User works in finance
+I work from home. => User works from home
+I usually work nights => User usually works nights
+I work as hard as I can. => -
+I'm working as fast as I can. => -
+I've worked at Bosch since 2015. => User works at Bosch (since 2015)
+I worked at IBM for ten years. => User worked at IBM for ten years
+I started a new job as a data analyst at Northwind last Monday. => \
+User works as a data analyst at Northwind (started on 2026-03-02)
+I was promoted to team lead. => User works as team lead (promoted)
+I got promoted to head of sales last month. => User works as head of sales (promoted in 2026-02)
+I lost my job at Acme. => User no longer works at Acme
+I quit my job at Siemens yesterday. => User no longer works at Siemens (left on 2026-03-08)
+I no longer work at Bosch. => User no longer works at Bosch
+I left my job. => User left their job
+I'm unemployed. => User is unemployed
+I'm retired. => User is retired
+I'm self-employed. => User is self-employed
+I'm a student. => User is a student
+I'm a PhD student at MIT. => User is a PhD student at MIT
+I teach maths at a school. => User teaches maths at a school
+I run a bakery. => User runs a bakery
+I like hiking and chess, but I hate running. => \
+User likes hiking | User likes chess | User hates running
+I love fish and chips. => User loves fish and chips
+I like pizza but not pineapple. => User likes pizza | User does not like pineapple
+I like to swim and run. => User likes to swim | User likes to run
+I love music, especially jazz. => User loves music | User loves jazz
+I like both cats and dogs. => User likes cats | User likes dogs
+I like walks with Tom and Ann. => User likes walks with Tom and Ann
+I really love jazz. => User loves jazz
+I'm into photography. => User likes photography
+I'm a huge fan of Arsenal. => User likes Arsenal
+I'm not a fan of horror films. => User is not a fan of horror films
+I don't like jazz anymore. => User no longer likes jazz
+I don't hate jazz. => User does not hate jazz
+I can't stand coriander. => User hates coriander
+I prefer tea over coffee. => User prefers tea over coffee
+I prefer tea to coffee. => User prefers tea over coffee
+I prefer window seats. => User prefers window seats
+My favorite color is teal. => User's favourite colour is teal
+Ramen is my favourite food. => User's favourite food is Ramen
+Nice is my favourite city. => User's favourite city is Nice
+My hobbies are chess and hiking. => User's hobbies are chess and hiking
+I like your answer. => -
+I love this song. => -
+I love it! => -
+I'm vegan. => User is vegan
+I'm a vegetarian. => User is vegetarian
+I've been vegan since January. => User is vegan (since 2026-01)
+I'm not vegetarian anymore, I'm eating meat again. => \
+User is no longer vegetarian | User eats meat again
+I don\u2019t eat meat. => User does not eat meat
+i cant eat gluten => User cannot eat gluten
+I never drink alcohol. => User never drinks alcohol
+I rarely eat meat. => User rarely eats meat
+I'm allergic to peanuts and shellfish. => \
+User is allergic to peanuts | User is allergic to shellfish
+I have a severe peanut allergy. => User is allergic to peanuts
+I'm no longer allergic to cats. => User is no longer allergic to cats
+I'm lactose intolerant. => User is lactose intolerant
+I'm diabetic. => User is diabetic
+I'm left-handed. => User is left-handed
+I have ADHD and asthma. => User has ADHD | User has asthma
+I have had asthma since 2010. => User has asthma (since 2010)
+I have type 2 diabetes. => User has type 2 diabetes
+I stopped smoking in January. => User no longer smokes (since 2026-01)
+I don't smoke. => User does not smoke
+I don't drive. => User does not drive
+I wear glasses. => User wears glasses
+I take metformin. => User takes metformin
+My sister Ines lives in Porto. => User's sister is Ines | Ines lives in Porto
+My sister is called Anna. => User's sister is Anna
+My husband's name is Karl. => User's husband is Karl
+Anna is my sister. => User's sister is Anna
+My wife is a doctor and we have two kids. => User's wife works as a doctor | User has two kids
+My wife quit her job. => User's wife quit her job
+My brother lives in Spain. He works as a chef. => \
+User's brother lives in Spain | User's brother works as a chef
+I have a brother who works at Google. => User has a brother | User's brother works at Google
+I have a daughter named Mia. => User's daughter is Mia
+My son Max is 5 years old. => User's son is Max | Max is 5 years old
+My girlfriend is vegan. => User's girlfriend is vegan
+My sister's vegan. => User's sister is vegan
+My mother died last year. => User's mother died in 2025
+I'm a mother of two. => User is a mother of two
+My boss is terrible. => -
+I'm married. => User is married
+I'm married to Karl. => User is married to Karl
+I got married to Karl last Saturday. => User is married to Karl (since 2026-03-07)
+I'm single. => User is single
+I'm engaged in a discussion. => -
+I was married for ten years. => -
+I was single back then. => -
+I was dating Ann last year. => -
+I have a dog named Rollo and two cats. => User has a dog named Rollo | User has two cats
+ive got a dog called Rex => User has a dog named Rex
+My cat is called Miso. => User has a cat named Miso
+My dog's name is Bruno. => User has a dog named Bruno
+My dog's called Rex. => User has a dog named Rex
+My dog Rollo died yesterday. => User's dog Rollo died on 2026-03-08
+We have two cats. => User has two cats
+I own a boat. => User owns a boat
+I bought a house in Leeds. => User bought a house in Leeds
+I drive a Tesla. => User drives a Tesla
+I drive a hard bargain. => -
+I sold my Tesla last month. => User sold their Tesla in 2026-02
+I no longer have a car. => User no longer has a car
+I don't have a car. => User does not have a car
+I have a question. => -
+I lost my mind yesterday. => -
+I lost my appetite last week. => -
+I speak German, French and a little Spanish. => \
+User speaks German | User speaks French | User speaks a little Spanish
+I can speak French. => User speaks French
+I'm fluent in Spanish. => User speaks Spanish
+I know Italian. => User speaks Italian
+I speak no French. => User does not speak French
+I'm learning Japanese. => User is learning Japanese
+I started learning Japanese. => User is learning Japanese
+I play the piano and go climbing on Tuesdays. => \
+User plays the piano | User goes climbing on Tuesdays
+I can play the guitar. => User plays the guitar
+I run every morning. => User runs every morning
+I collect stamps. => User collects stamps
+I'm training for a marathon. => User is training for a marathon
+I'm renovating my kitchen. => User is renovating their kitchen
+I'm flying to Lisbon next Friday. => User plans to fly to Lisbon on 2026-03-13
+I'll visit my aunt in Rome on 14 April. => User plans to visit their aunt in Rome on 2026-04-14
+I'm gonna move to Spain in May. => User plans to move to Spain in 2026-05
+We are getting married in May! => User plans to get married in 2026-05
+I plan to run a marathon in May. => User plans to run a marathon in 2026-05
+I want to learn Italian. => User wants to learn Italian
+My exam is on Friday. => User's exam is on 2026-03-13
+My flight leaves on Friday. => User's flight is on 2026-03-13
+I have a dentist appointment on Thursday. => User has a dentist appointment on 2026-03-12
+My daughter's wedding is on the 14th. => User's daughter's wedding is on 2026-03-14
+I'll run 10 km on the 14th. => User plans to run 10 km on 2026-03-14
+I booked a flight to Oslo. => User booked a flight to Oslo
+I cancelled my trip to Rome. => User cancelled their trip to Rome
+I ran a marathon last Sunday. => User ran a marathon on 2026-03-08
+I climbed Mont Blanc last summer. => User climbed Mont Blanc in the summer of 2025
+I visited Japan in 2019. => User visited Japan in 2019
+We met yesterday at 18:30. => User met on 2026-03-08 at 18:30
+I met Jon yesterday and Ann last week. => \
+User met Jon on 2026-03-08 and Ann in the week of 2026-03-02
+I'm in Lisbon until Friday. => User is in Lisbon until 2026-03-13
+I did my taxes yesterday. => User did their taxes on 2026-03-08
+Mary Jane lives on a farm. => Mary Jane lives on a farm
+I love Anna's cooking. => User loves Anna's cooking
+I'm working on my online store. => User is working on their online store
+I do love watching classics. => User loves watching classics
+I started playing guitar about five years ago. => User started playing guitar in 2021
+I took that picture on a hike last summer. => User took that picture on a hike in the summer of 2025
+I'm planning a trip to Peru in May. => User is planning a trip to Peru in 2026-05
+We got a puppy two weeks ago! Her name's Coco. => \
+User got a puppy in the week of 2026-02-23 | User has a puppy named Coco
+I've got a tournament next month. => User has a tournament in 2026-04
+My laptop crashed last week. => User's laptop crashed in the week of 2026-03-02
+I've been to Peru. => User has been to Peru
+I graduated from MIT in 2015. => User graduated from MIT in 2015
+Hey! I'm Priya, I live in Pune and work as a data scientist at Infosys. => \
+User's name is Priya | User lives in Pune | User works as a data scientist at Infosys
+I'm 28, married, and live in Boston with my wife Kate. => \
+User is 28 years old | User's wife is Kate | User lives in Boston with their wife Kate
+I got a new job at Google! => User works at Google
+I left Meta last month and joined Apple. => User left Meta in 2026-02 | User joined Apple
+I no longer work at Meta, I work at Apple. => User no longer works at Meta | User works at Apple
+I live in Berlin now, but I'm from Munich. => User lives in Berlin | User is from Munich
+I used to be a teacher, now I'm a developer. => \
+User used to be a teacher | User works as a developer
+I'm vegan but my wife eats meat. => User is vegan | User's wife eats meat
+My husband Tom is a pilot. => User's husband is Tom | Tom works as a pilot
+My mother's name is Ruth and she lives in Haifa. => User's mother is Ruth | Ruth lives in Haifa
+Tom is my friend. He lives in Oslo. => User's friend is Tom | Tom lives in Oslo
+Tom's wife is Anna. => Tom's wife is Anna
+My sister's husband is Karl. => User's sister's husband is Karl
+My boss's name is Karen. => User's boss is Karen
+My neighbor has a dog. => User's neighbor has a dog
+I was born on May 3, 1990. => User was born on 1990-05-03
+My birthday is tomorrow. => User's birthday is March 10
+It's my birthday today! => -
+I'm not married. => User is not married
+I am not from Germany. => User is not from Germany
+I don't live in Paris. => User does not live in Paris
+I don't speak German. => User does not speak German
+I don't have any allergies. => User does not have any allergies
+I got divorced last year. => User is divorced (since 2025)
+I broke up with Anna. => User broke up with Anna
+I have a meeting with Sarah tomorrow at 10am. => \
+User has a meeting with Sarah on 2026-03-10 at 10am
+My flight to Rome is on Friday. => User's flight to Rome is on 2026-03-13
+I'm going to Paris next week with my sister Amy. => \
+User's sister is Amy | User plans to go to Paris with their sister Amy in the week of 2026-03-16
+I've been learning Spanish for two years. => User is learning Spanish (since 2024)
+I turned 40 last week. => User is 40 years old (since the week of 2026-03-02)
+I'm good at chess and poker. => User is good at chess and poker
+I have a cat called Luna and a dog called Max. => \
+User has a cat named Luna | User has a dog named Max
+I sold my car and bought a bike. => User sold their car | User bought a bike
+Correction: I live in Lisbon. => User lives in Lisbon
+Sorry, I meant Lisbon. => -
+I said I live in Rome. => -
+I wonder if I should move to Rome. => -
+I'm thinking of moving to Rome. => -
+I had a dog named Rex. => -
+I wake up at 6 every day. => User wakes up at 6 every day
+I want to visit Japan next year. => User wants to visit Japan in 2027
+Actually my name is Bob, not Rob. => User's name is Bob
+Do you know that I live in Turin? => -
+What is my name? => -
+Is my sister Ines in Porto? => -
+If I lived in Rome, I would eat pasta. => -
+Maybe I should quit and move to Rome. => -
+I wish I had a dog. => -
+I'd love to visit Japan. => -
+I might move to Spain. => -
+Imagine I live on Mars. => -
+My wife always says: I hate olives. => -
+Translate: I live in Rome. => -
+Translate 'I live in Turin' to French. => -
+Write a story that begins: I live in a castle. => -
+He said "I live in Rome". => -
+Remember that my locker code is 4411. => User's locker code is 4411
+Don't forget that I'm allergic to nuts. => User is allergic to nuts
+Please note that I prefer window seats. => User prefers window seats
+Bear in mind that I'm vegan. => User is vegan
+For future reference, I live in Oslo. => User lives in Oslo
+Remember to buy milk. => -
+Forget it. => -
+Forget jazz. => User asks to forget: jazz
+Forget that I like jazz. => User asks to forget: likes jazz
+Can you forget what I said about jazz? => User asks to forget: jazz
+Forget my address. => User asks to forget: User's address
+Delete everything you know about my sister. => User asks to forget: User's sister
+Ich wohne in Ulm. => -
+Ich hei\u00dfe Jonas und esse kein Fleisch. => -
+Vivo en Madrid. => -
+Me llamo Ana. => -
+J'habite \u00e0 Lyon. => -
+\u6211\u4f4f\u5728\u5317\u4eac\u3002 => -
+I don't eat pork, only chicken. => User does not eat pork
+I don't eat pork, but chicken is fine. => User does not eat pork
+I don't speak Dutch or Czech well. => User does not speak Dutch or Czech well
+I'm not highly allergic to pollen, just mildly. => User is not highly allergic to pollen
+I don't eat pork and beef. => User does not eat pork | User does not eat beef
+I don't speak Dutch but my wife does. => User does not speak Dutch
+I don't really like olives. => User does not really like olives
+I really don't like olives. => User does not like olives
+I don't eat meat, and I really love cheese. => User does not eat meat | User loves cheese
+I start a new job at Nordwind next Monday. => -
+Before I moved to Ghent I lived in Bruges. => -
+After I moved to Ghent I learned Dutch. => -
+Since I moved to Ghent I have been happy. => -
+I'm a plumber by trade. => User works as a plumber
+I'm a nurse by profession. => User works as a nurse
+I have work at 8. => -
+I can't stand up on my own. => -
+I can't stand for long. => -
+I can no longer stand straight. => -
+I don't care for my father at home. => -
+I can't stand loud music. => User hates loud music
+My checkup with Dr. Moss is on Friday at 10. => User's checkup with Dr. Moss is on 2026-03-13 at 10
+My interview with St. Luke's is on Friday. => User's interview with St. Luke's is on 2026-03-13
+My 8 o'clock call is on Friday. => User's 8 o'clock call is on 2026-03-13
+My birthday lunch is on Saturday. => User's birthday lunch is on 2026-03-14
+My daughter's birthday party is on Saturday. => User's daughter's birthday party is on 2026-03-14
+I drive a taxi. => User drives a taxi
+I drive a school bus. => User drives a school bus
+I don't drive at night. => User does not drive at night
+I don't drive anymore. => User no longer drives
+I no longer work. => User no longer works
+I work. => -
+I rarely drink. => User rarely drinks
+I often smoke. => User often smokes
+I speak four languages. => User speaks four languages
+I speak sign language. => User speaks sign language
+I speak only Welsh. => User speaks only Welsh
+My exam moved to Friday. => User's exam moved to 2026-03-13
+My exam was postponed to Thursday. => User's exam was postponed to 2026-03-12
+I'm in a relationship with chocolate. => -
+I'm in a relationship with Anna. => User is in a relationship with Anna
+I like goats, not horses. => User likes goats
+I hate goats and not horses. => User hates goats
+I don't have a nut allergy. => User does not have a nut allergy
+I love Ghent in May. => User loves Ghent in 2026-05
+I'm going to be a father in July! => User plans to be a father in 2026-07
+I LIVE IN OSLO => User lives in OSLO
+I drive. => -
+I was diagnosed with ADHD last month. => User has ADHD (since 2026-02)
+"""
+
+
+@pytest.mark.parametrize(("line", "facts"), table(SAID))
+async def test_a_first_sentence_gives_the_right_facts(line: str, facts: str) -> None:
+    assert [fact.text for fact in await read(line)] == parts(facts)
