@@ -10,7 +10,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from api.events.usage import UsageJson, usage
-from api.http.shared_responses import EventStatus, Id, ScopeIdsJson, scope_ids, words
+from api.http.shared_responses import EventStatus, Id, PageJson, ScopeIdsJson, scope_ids, words
 from pipeline.domain.events import Priority, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.graph import GraphOutcome, GraphStatus
@@ -143,6 +143,16 @@ class EventJson(TypedDict):
     undone_at: datetime | None
     latency: float | None
     profile_fields: NotRequired[list[FilledFieldJson]]
+
+
+class EventsPageJson(PageJson[EventJson]):
+    """A page of events.
+
+    `bounded_parts`: `count` if there are at least that many events, `results` if events may be
+    missing, because not all scopes are read.
+    """
+
+    bounded_parts: NotRequired[Sequence[Annotated[str, words("count", "results")]]]
 
 
 class ProgressJson(TypedDict):

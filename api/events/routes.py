@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, cast
 
 from fastapi import APIRouter, Query, Request
 
@@ -12,11 +12,10 @@ from api.dependencies import Api, Given
 from api.events import responses as event_responses
 from api.events.query import EventsQueried
 from api.events.requests import ReplayManyRequest, ReplayRequest, UndoRequest
-from api.events.responses import EventJson, ReplayedJson, UndoneJson
+from api.events.responses import EventJson, EventsPageJson, ReplayedJson, UndoneJson
 from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
 from api.http.paging import Paged
-from api.http.shared_responses import PageJson
 from api.http.sse import UNBUFFERED, EventStream, live
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
@@ -81,19 +80,24 @@ async def stream(event_id: str, api: Given, project: Caller) -> EventStream:
 @router.get("/v1/events/")
 async def list_events(
     api: Given, project: Caller, http: Request, query: EventsQueried, page: Paged, ids: EntityIds
-) -> PageJson[EventJson]:
+) -> EventsPageJson:
     """The project's events, newest first. `status` and `event_type` accept several words, separated
-    by commas.
+    by commas. `bounded_parts`: `count` if there are at least that many, `results` if events may be
+    missing, because the owner has more than 20,000 scopes.
     """
     wanted = query.filter(ids)
-    events, count = await api.stores.ledger.events.page(
+    rows = await api.stores.ledger.events.page(
         project.id, wanted, limit=page.limit, offset=page.offset
     )
 
-    def build() -> PageJson[EventJson]:
-        return page.envelope([event_responses.event(event) for event in events], count, http)
+    def build() -> EventsPageJson:
+        shown = [event_responses.event(event) for event in rows.events]
+        envelope = cast("EventsPageJson", page.envelope(shown, rows.count, http))
+        if rows.bounded:
+            envelope["bounded_parts"] = rows.bounded
+        return envelope
 
-    return await answer(build, rows=ROWS_OF_AN_EVENT * len(events), characters=0)
+    return await answer(build, rows=ROWS_OF_AN_EVENT * len(rows.events), characters=0)
 
 
 @router.post("/v1/event/{event_id}/cancel/")

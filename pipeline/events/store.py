@@ -39,12 +39,12 @@ from pipeline.events.event_view import (
     receipt_line,
     view_of,
 )
-from pipeline.events.owners import countable, matching_events, page_of_owner
+from pipeline.events.owners import count_of_owner, page_of_owner
 from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
-from pipeline.ledger.counting import at_least, count_near
+from pipeline.ledger.counting import COUNTED, at_least, count_near
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, events_matching, shown_lane
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import (
     events,
@@ -108,6 +108,19 @@ class Progress:
         return self.status in FINAL
 
 
+@dataclass(frozen=True, slots=True)
+class EventsPage:
+    """A page of events, newest first. `count`: number of all matches.
+
+    `bounded`: the parts, "count" and "results", that may lack events, because the work on very many
+    scopes or events is bounded. A bounded count is a lower bound.
+    """
+
+    events: Sequence[EventView]
+    count: int
+    bounded: Sequence[str] = ()
+
+
 class Events:
     """Reads of events."""
 
@@ -148,31 +161,57 @@ class Events:
 
     async def page(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
-    ) -> tuple[list[EventView], int]:
-        """Return a page of events, newest first, and the number of all matches.
+    ) -> EventsPage:
+        """Return a page of excerpts of events, newest first, and the number of all matches.
 
-        The events are excerpts. The number is approximate for far pages: see `count_near`.
+        The number is approximate for far pages: see `count_near`.
         """
-        matching = await countable(self._engine, project_id, wanted)
+        if wanted.scope_ids:
+            return await self._page_of_owner(project_id, wanted, limit=limit, offset=offset)
+        matching = _countable(project_id, wanted)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
         views = await self.newest(project_id, wanted, limit=limit, offset=offset)
-        return views, at_least(count, len(views), limit=limit, offset=offset)
+        most = count >= offset + limit + COUNTED
+        count = at_least(count, len(views), limit=limit, offset=offset)
+        return EventsPage(views, count, ["count"] if most else [])
+
+    async def _page_of_owner(
+        self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
+    ) -> EventsPage:
+        """A page of the events of an owner, which may have very many scopes."""
+        own = await page_of_owner(self._engine, project_id, wanted, limit=limit, offset=offset)
+        views = await self._of_ids(project_id, own.ids)
+        if own.whole and len(own.ids) < limit and (own.ids or not offset):
+            return EventsPage(views, offset + len(own.ids))
+        most = offset + limit + COUNTED
+        counted = await count_of_owner(self._engine, project_id, wanted, most=most)
+        count = at_least(counted.number, len(own.ids), limit=limit, offset=offset)
+        parts = {"count": counted.exact, "results": own.whole}
+        return EventsPage(views, count, [part for part, whole in parts.items() if not whole])
 
     async def newest(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int = 0
     ) -> list[EventView]:
         """Return excerpts of matching events, newest first."""
-        ids = await page_of_owner(self._engine, project_id, wanted, limit=limit, offset=offset)
-        if ids is not None:
-            where = and_(events.c.project_id == project_id, among(events.c.id, ids))
-            return await self._views(where, limit=limit, offset=0, whole=False)
-        where, _ = await matching_events(self._engine, project_id, wanted)
+        if wanted.scope_ids:
+            own = await page_of_owner(self._engine, project_id, wanted, limit=limit, offset=offset)
+            return await self._of_ids(project_id, own.ids)
+        where = events_matching(project_id, wanted)
         return await self._views(where, limit=limit, offset=offset, whole=False)
+
+    async def _of_ids(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[EventView]:
+        """Excerpts of these events, newest first."""
+        if not ids:
+            return []
+        where = and_(events.c.project_id == project_id, among(events.c.id, ids))
+        return await self._views(where, limit=len(ids), offset=0, whole=False)
 
     async def count(self, project_id: ProjectId, wanted: EventFilter) -> int:
         """Count the matching events; a lower bound for very many: see `count_near`."""
-        matching = await countable(self._engine, project_id, wanted)
-        return await count_near(self._engine, matching, limit=0, offset=0)
+        if wanted.scope_ids:
+            own = await count_of_owner(self._engine, project_id, wanted, most=COUNTED)
+            return own.number
+        return await count_near(self._engine, _countable(project_id, wanted), limit=0, offset=0)
 
     async def status(self, project_id: ProjectId, event_id: UUID) -> Status:
         """Return the status of an event. Errors: NotFound, also for another project's event."""
@@ -243,6 +282,15 @@ class Events:
             return views
         graph_of = _grouped(graph, "event_id")
         return [replace(view, graph=graph_lines(graph_of[view.id])) for view in views]
+
+
+def _countable(project_id: ProjectId, wanted: EventFilter) -> Select[tuple[UUID]]:
+    """The matching events of a project for a count.
+
+    The few lanes of temporary runs are left out by an index, without a join of all lanes.
+    """
+    every = events_matching(project_id, wanted, private=True)
+    return select(events.c.id).where(every, shown_lane(events.c.lane_id))
 
 
 def _incognito_time(project_id: ProjectId, event_id: UUID) -> datetime:

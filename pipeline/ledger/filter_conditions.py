@@ -171,25 +171,31 @@ def events_matching(
     )
 
 
-def event_conditions(wanted: EventFilter) -> ColumnElement[bool]:
-    """Condition on events alone for a filter, without its owner."""
-    bounds = {"gte": operator.ge, "lte": operator.le}
-    graph_status = one_of(events.c.graph_status, [wanted.graph_status or ""])
-    graph = and_(graph_status, events.c.undone_at.is_(None))
+def event_conditions(wanted: EventFilter, table: FromClause = events) -> ColumnElement[bool]:
+    """Condition on events alone for a filter, without its owner. `table`: has their columns."""
+    graph_status = one_of(table.c.graph_status, [wanted.graph_status or ""])
+    graph = and_(graph_status, table.c.undone_at.is_(None))
     return and_(
         true(),
-        *([one_of(events.c.event_type, wanted.kinds)] if wanted.kinds else []),
-        *([one_of(events.c.status, wanted.statuses)] if wanted.statuses else []),
+        *([one_of(table.c.event_type, wanted.kinds)] if wanted.kinds else []),
+        *([one_of(table.c.status, wanted.statuses)] if wanted.statuses else []),
         # Implied by these statuses: the condition of the index of open events.
         *(
-            [events.c.completed_at.is_(None)]
+            [table.c.completed_at.is_(None)]
             if wanted.statuses and OPEN.issuperset(wanted.statuses)
             else []
         ),
-        *(bounds[name](events.c.created_at, moment) for name, moment in wanted.created.items()),
-        *([events.c.failure_code == wanted.code] if wanted.code else []),
+        created_within(wanted, table),
+        *([table.c.failure_code == wanted.code] if wanted.code else []),
         *([graph] if wanted.graph_status else []),
     )
+
+
+def created_within(wanted: EventFilter, table: FromClause = events) -> ColumnElement[bool]:
+    """Condition on the times of events for a filter."""
+    bounds = {"gte": operator.ge, "lte": operator.le}
+    times = (bounds[name](table.c.created_at, moment) for name, moment in wanted.created.items())
+    return and_(true(), *times)
 
 
 def lanes_matching(project_id: ProjectId, tree: Filter) -> ColumnElement[bool]:

@@ -23,6 +23,11 @@ from sqlalchemy.dialects.postgresql import JSONB
 from pipeline.ledger.tables.columns import metadata, now, time
 
 NOT_ADD = text("event_type <> 'ADD'")
+# Events that no add with success is. Filters imply one of the parts.
+RARE = (
+    "event_type <> 'ADD' OR status IN ('FAILED', 'CANCELLED') OR failure_code IS NOT NULL"
+    " OR graph_status IN ('FAILED', 'PARTIAL')"
+)
 # The entity ids in the filters of an event, as project/kind/id. An index uses the function, so it
 # exists before the tables.
 OWNERS_NAMED = """CREATE OR REPLACE FUNCTION owners_named(project_id uuid, options jsonb)
@@ -124,7 +129,15 @@ events = Table(
     Index("ix_events_ended", "completed_at", postgresql_where=text("completed_at IS NOT NULL")),
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     # Exports, summaries and deletes: few among many adds.
-    Index("ix_events_not_add", "project_id", "lane_id", postgresql_where=NOT_ADD),
+    Index("ix_events_not_add_newest", "project_id", "created_at", postgresql_where=NOT_ADD),
+    # Those of a lane that are few among many: other kinds than adds, failures, and codes.
+    Index(
+        "ix_events_lane_rare",
+        "lane_id",
+        text("created_at DESC"),
+        "id",
+        postgresql_where=text(RARE),
+    ),
     # Owners in the filters of exports, summaries and deletes. See OWNERS_NAMED.
     Index(
         "ix_events_owners_named",

@@ -140,7 +140,8 @@ async def test_events_of_a_code_or_a_graph_status_are_found_by_themselves(
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id, VERY_MANY)
     with recorded(ledger.engine) as statements:
-        assert await ledger.events.page(engine.project.id, wanted, limit=50, offset=0) == ([], 0)
+        page = await ledger.events.page(engine.project.id, wanted, limit=50, offset=0)
+    assert (page.events, page.count) == ([], 0)
     assert await rows_read(ledger.engine, statements) < 20
 
 
@@ -148,8 +149,8 @@ async def test_a_count_of_events_joins_no_lanes(engine: Engine) -> None:
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id, FEW)
     with recorded(ledger.engine) as statements:
-        _, count = await ledger.events.page(engine.project.id, EventFilter(), limit=5, offset=0)
-    assert count == FEW
+        page = await ledger.events.page(engine.project.id, EventFilter(), limit=5, offset=0)
+    assert page.count == FEW
     counts = [row for row in statements if row[0].startswith("SELECT count")]
     assert counts
     assert not [words for words, _ in counts if "JOIN lanes" in words]
@@ -331,8 +332,8 @@ async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Eng
         )
     failed = EventFilter(statuses=["FAILED"])
     with recorded(ledger.engine) as statements:
-        page, count = await ledger.events.page(engine.project.id, failed, limit=10, offset=0)
-    assert (len(page), count) == (1, 1)
+        page = await ledger.events.page(engine.project.id, failed, limit=10, offset=0)
+    assert (len(page.events), page.count) == (1, 1)
     assert await rows_read(ledger.engine, statements) < 50
 
 

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from sqlalchemy import text
 
+from pipeline.domain.events import FailureCode
 from pipeline.domain.filters import EventFilter, parse
 from pipeline.domain.scope import Scope
+from pipeline.events import owners, store
 from pipeline.search.where import Where
 from pipeline.stores import Ledger
 from tests.support.engine import Engine
@@ -41,6 +43,29 @@ OTHERS = """
         'User likes tea', decode(md5(n::text), 'hex'), '{user,like,tea}', 'user', '',
         'fake/hash', now(), now()
     FROM generate_series(1, :many) n, (VALUES ('a'), ('b')) AS other (name)"""
+EVENTS = """
+    INSERT INTO events (id, project_id, lane_id, seq, event_type, status, failure_code, options,
+        tokens, created_at, completed_at)
+    SELECT gen_random_uuid(), project_id, id, :first + n, :kind, :status, :code, '{}', 1,
+        now() - (n + random() * 100) * interval '1 second',
+        CASE WHEN :status <> 'PENDING' THEN now() END
+    FROM lanes, generate_series(1, :many) n
+    WHERE project_id = :project_id AND coalesce(run_id, user_id) LIKE :lanes"""
+BUSY = """
+    UPDATE lanes SET state = 'QUEUED', due_at = now(), accepted_seq = 9000, settled_seq = :settled
+    WHERE project_id = :project_id AND user_id = :user"""
+OTHER = """
+    INSERT INTO lanes (id, project_id, user_id, accepted_seq, settled_seq, state)
+    SELECT gen_random_uuid(), :project_id, 'other' || n, 0, 0, 'IDLE'
+    FROM generate_series(1, :many) n"""
+RARE = {
+    "failed": EventFilter(OWNER, statuses=["FAILED", "CANCELLED"]),
+    "open": EventFilter(OWNER, statuses=["PENDING", "RUNNING"]),
+    "failed or open": EventFilter(OWNER, statuses=["FAILED", "CANCELLED", "PENDING"]),
+    "code": EventFilter(OWNER, code=FailureCode.DEADLINE),
+    "kind": EventFilter(OWNER, kinds=["EXPORT"]),
+    "open kind": EventFilter(OWNER, kinds=["EXPORT"], statuses=["PENDING"]),
+}
 RUNS = """
     INSERT INTO private_runs (project_id, run_id, digest, privacy, erasure_id, expires_at)
     SELECT :project_id, 'visit' || n, private_run_digest(:project_id, 'visit' || n), 'temporary',
@@ -73,14 +98,16 @@ async def recorder(engine: Engine) -> AsyncIterator[Recorder]:
     await engine.ledger.engine.dispose()
 
 
-async def read_by(engine: Engine, recorder: Recorder, run: Callable[[], Awaitable[object]]) -> str:
-    """The plan node of a read that reads more than MOST rows, in words; empty if none does."""
+async def read_by(
+    engine: Engine, recorder: Recorder, run: Callable[[], Awaitable[object]], most: int = MOST
+) -> str:
+    """The plan node of a read that reads more than `most` rows, in words; empty if none does."""
     await execute(engine, "ANALYZE")
     await engine.ledger.engine.dispose()
     await run()
     await recorder.taken()  # also the driver's own statements on a new connection
     await run()
-    plans = [plan for plan in await recorder.taken() if plan.read > MOST]
+    plans = [plan for plan in await recorder.taken() if plan.read > most]
     return "\n".join(f"{plan.read:.0f} by {plan.node}: {plan.words[:200]}" for plan in plans)
 
 
@@ -136,3 +163,60 @@ async def test_a_read_that_names_a_run_finds_it_among_many(
         assert (len(rows), count) == (1, 1)
 
     assert await read_by(owner, recorder, run) == ""
+
+
+async def others(engine: Engine) -> None:
+    """Give other owners MANY failed, exported and open events."""
+    await execute(engine, OTHER, many=3)
+    for number, (kind, status, code) in enumerate(
+        (("ADD", "FAILED", "DEADLINE"), ("EXPORT", "SUCCEEDED", None), ("ADD", "PENDING", None)),
+        start=1,
+    ):
+        values = {"kind": kind, "status": status, "code": code, "lanes": f"other{number}"}
+        await execute(engine, EVENTS, first=0, many=MANY, **values)
+    await execute(engine, BUSY, user="other3", settled=0)
+
+
+@pytest.mark.parametrize("name", RARE)
+async def test_the_rare_events_of_a_scope_are_read_without_its_others(
+    owner: Engine, recorder: Recorder, name: str
+) -> None:
+    await others(owner)
+    usual = {"kind": "ADD", "status": "SUCCEEDED", "code": None, "lanes": "maya"}
+    await execute(owner, EVENTS, first=0, many=MANY, **usual)
+    own = (("ADD", "FAILED", "DEADLINE"), ("EXPORT", "FAILED", None), ("EXPORT", "PENDING", None))
+    for number, (kind, status, code) in enumerate(own):
+        values = {"kind": kind, "status": status, "code": code, "lanes": "maya"}
+        await execute(owner, EVENTS, first=MANY + number * FEW, many=FEW, **values)
+    await execute(owner, BUSY, user="maya", settled=MANY)
+
+    async def run() -> None:
+        page = await owner.ledger.events.page(owner.project.id, RARE[name], limit=50, offset=0)
+        assert page.count == len(page.events) >= FEW
+        assert not page.bounded
+        full = await owner.ledger.events.page(owner.project.id, RARE[name], limit=FEW, offset=0)
+        assert (len(full.events), full.count, full.bounded) == (FEW, page.count, [])
+
+    assert await read_by(owner, recorder, run) == ""
+
+
+@pytest.mark.parametrize("name", RARE)
+async def test_the_rare_events_of_very_many_scopes_are_bounded_and_the_page_says_so(
+    owner: Engine, recorder: Recorder, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for bound in ("COUNTED", "MOST_EVENTS", "FEW_LANES", "MOST_LANES"):
+        monkeypatch.setattr(owners, bound, 50)
+    monkeypatch.setattr(store, "COUNTED", 50)
+    await others(owner)
+    await execute(owner, LANE, prefix="more", many=MANY)
+    usual = {"kind": "ADD", "status": "SUCCEEDED", "code": None, "lanes": "maya"}
+    await execute(owner, EVENTS, first=0, many=1, **usual)
+    if name in ("open", "open kind"):  # all of the scopes are busy, with nothing open
+        await execute(owner, BUSY, user="maya", settled=9_000)
+
+    async def run() -> None:
+        page = await owner.ledger.events.page(owner.project.id, RARE[name], limit=10, offset=0)
+        assert (page.events, page.count) == ([], 0)
+        assert page.bounded == ["count", "results"]
+
+    assert await read_by(owner, recorder, run, 200) == ""

@@ -44,6 +44,12 @@ PAGE = 100
 # Statements that may read more, with the most rows that one node of them reads.
 DECLARED: Mapping[str, tuple[int, str]] = {
     r"SELECT count\(\*\) AS count_1 FROM \(SELECT": (12_000, "counts up to COUNTED rows"),
+    r"SELECT count\(\*\) AS number, CASE": (12_000, "counts an owner's events up to COUNTED rows"),
+    r"WITH read_0 AS": (11_000, "the newest COUNTED events of a project beyond the page"),
+    r"WITH newest AS \(SELECT lanes.id AS id, lanes.settled_seq": (
+        7_000,
+        "up to MOST_LANES lanes of an owner for its rare events, each a look-up",
+    ),
     r"SELECT .*\(memories.user_id = \$\d+::VARCHAR OR memories.agent_id = ": (
         40_000,
         "an OR of two ids, each with an index, reads what matches before it sorts",
@@ -90,10 +96,18 @@ WIDE_LISTS: tuple[dict[str, Any], ...] = (
     {"OR": [{"user_id": "u77"}, {"agent_id": "helper"}]},
 )
 SEARCHED = ({"user_id": "u77"}, {"app_id": "web"}, {"agent_id": "helper"})
+EVENT_OWNERS = ("user_id=u77", "agent_id=helper", "app_id=web", "app_id=old", "run_id=r500")
+EVENT_FILTERS = (
+    *("status=FAILED", "status=PENDING", "status=PENDING,FAILED", "status=SUCCEEDED"),
+    *("event_type=ADD", "event_type=EXPORT", "event_type=EXPORT&status=FAILED"),
+    *("start_date=2020-01-01", "status=FAILED&end_date=2020-01-01"),
+)
 WIDE = (
     *("/v1/memories/?user_id=u77", "/v1/memories/?app_id=web", "/v1/memories/?agent_id=helper"),
     *("/v1/events/?user_id=u77", "/v1/events/?agent_id=helper", "/v1/events/?app_id=web"),
     *("/v1/events/?app_id=old", "/v1/events/?app_id=old&page=3"),
+    *(f"/v1/events/?{owner}&{rare}" for owner in EVENT_OWNERS for rare in EVENT_FILTERS),
+    *("/v1/events/?event_type=EXPORT", "/v1/events/?event_type=PROFILE&page_size=1"),
     *("/v1/events/?status=FAILED", "/v1/events/?graph_status=FAILED", "/v1/events/?page=2"),
     *("/v1/entities/?page_size=100", "/v1/entities/?page=2&page_size=100", "/v1/stats/"),
     "/v1/transfer/export/?app_id=web",

@@ -43,7 +43,7 @@ async def test_ids_of_one_tenant_open_nothing_for_another(engine: Engine) -> Non
                 )[1]
                 for snapshot in times
             ],
-            (await ledger.events.page(project_id, EventFilter(), limit=9, offset=0))[1],
+            (await ledger.events.page(project_id, EventFilter(), limit=9, offset=0)).count,
             len(await ledger.passages.read(where, keys)),
             len(await ledger.histories.inputs(project_id, [memory.id])),
             len(await ledger.memories.last_changed_by(scope, [memory.id], [event_id])),
