@@ -259,7 +259,8 @@ def _conflict(row: Row[Any], statements: Sequence[MemberStatement]) -> StoredCon
         slot=row.slot,
         state=ConflictState(row.state),
         event_id=row.event_id,
-        resolution=Resolution(row.resolution) if row.decided else None,
+        # Imports of earlier releases could decide a conflict without a resolution.
+        resolution=Resolution(row.resolution) if row.decided and row.resolution else None,
         resolved_by=row.resolved_by if row.decided else None,
         statements=statements,
         created_at=row.created_at,

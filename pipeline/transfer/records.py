@@ -15,10 +15,10 @@ Each line of a scope has the ids of its scope. A field that is not there is null
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import FactKind, MemoryType, Outcome
@@ -292,6 +292,12 @@ class ConflictRecord(Scoped):
     created_at: AwareDatetime
     resolved_at: AwareDatetime | None = None
     members: list[ConflictMember] = []
+
+    @model_validator(mode="after")
+    def _has_whole_decision(self) -> Self:
+        if (self.resolved_by is None) != (self.resolution is None):
+            raise ValueError("Give `resolved_by` and `resolution` together, or neither.")
+        return self
 
 
 class End(RecordPart):

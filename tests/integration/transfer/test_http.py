@@ -85,3 +85,21 @@ async def test_an_import_cannot_be_undone(service: Service) -> None:
     undo = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
     assert undo.status_code == 409
     assert "delete or erase" in undo.json()["error"]
+
+
+@pytest.mark.parametrize("decision", ["resolved_by", "resolution"])
+async def test_a_conflict_with_half_a_decision_is_refused(service: Service, decision: str) -> None:
+    value = str(uuid4()) if decision == "resolved_by" else "BOTH"
+    line = {
+        "type": "conflict",
+        "id": str(uuid4()),
+        "slot": "user home",
+        "event_id": str(uuid4()),
+        "created_at": TIMES["created_at"],
+        decision: value,
+    }
+    answer = await service.client.post(IMPORT, json={"records": [MAYA | line]})
+    assert answer.status_code == 400, answer.text
+    assert "`resolved_by` and `resolution` together" in answer.text
+    listed = await service.client.get("/v1/conflicts/")
+    assert listed.status_code == 200
