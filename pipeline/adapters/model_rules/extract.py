@@ -145,7 +145,7 @@ def _texts(text: str, is_stated: bool, listener: Listener) -> Iterator[str]:
         for fact in facts or [in_voice(body)]:
             yield f"{USER} asks to forget: {fact.removeprefix(f'{USER} ')}"
     elif request and request["that"] and not facts and len(body.split()) > 2:
-        # What no rule knows is kept as it is, if the user asks for that.
+        # The user asks to remember a sentence that no rule reads: store its own words.
         plain, when = lift(body, listener.day)
         plain = f"{in_voice(plain)} {when}".strip()
         yield plain[:1].upper() + plain[1:]

@@ -139,7 +139,7 @@ TRAITS = either(
     " an? \\w+vert, a night owl, an early bird, Jewish, Muslim, Christian, Hindu, Buddhist,"
     " Catholic, Sikh, an atheist, atheist, agnostic, a non-smoker, an expat"
 )
-# What is of the kind food also if one likes it, or is allergic to it.
+# Foods: objects of `likes` and `allergic_to` that are entities of the kind food in the graph.
 FOODS = words(
     "pizza pasta sushi chocolate coffee tea wine beer cheese bread rice meat fish chicken beef pork"
     " salad soup curry ramen tacos noodles peanuts nuts shellfish eggs milk gluten soy strawberries"

@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from pipeline.ledger.tables.columns import metadata, now, time
 
 NOT_ADD = text("event_type <> 'ADD'")
-# Events that no add with success is. Filters imply one of the parts.
+# Condition of rare events: all but adds that succeeded. A filter implies one of its parts.
 RARE = (
     "event_type <> 'ADD' OR status IN ('FAILED', 'CANCELLED') OR failure_code IS NOT NULL"
     " OR graph_status IN ('FAILED', 'PARTIAL')"
@@ -130,7 +130,7 @@ events = Table(
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
     # Exports, summaries and deletes: few among many adds.
     Index("ix_events_not_add_newest", "project_id", "created_at", postgresql_where=NOT_ADD),
-    # Those of a lane that are few among many: other kinds than adds, failures, and codes.
+    # Rare events of a lane: other kinds than adds, failures, and events with a failure code.
     Index(
         "ix_events_lane_rare",
         "lane_id",

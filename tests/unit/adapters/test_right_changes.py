@@ -151,7 +151,7 @@ User quit their job => -
 User asks to forget: likes jazz => -
 """
 
-# What a sentence leaves as it is: it is limited, for a time, about the future, or names nothing.
+# Sentences that change no memory: limited, temporary, about the future, or without a name.
 LEFT = """
 User works as a baker => I'm not just a baker.
 User works as a baker => I'm not only a baker.
