@@ -14,17 +14,19 @@ memory until a person decides.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from uuid import UUID
 
 import structlog
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.curator.create_suggestions import create_suggestions
 from pipeline.curator.ports import CuratorStores
 from pipeline.curator.store import CuratorRun, CuratorRuns, CuratorStep, RunHint
-from pipeline.domain.candidates import Comparable, Compared, ranked
+from pipeline.domain.candidates import Comparable, Compared, Ranking
 from pipeline.domain.curation import (
     CuratedMemory,
     CurationRequest,
@@ -67,7 +69,7 @@ class ScopeView:
 
     size: int
     free: dict[UUID, Memory]
-    comparable: dict[UUID, Comparable]
+    ranking: Ranking
     vectors: dict[UUID, bytes] = field(repr=False)
 
     @classmethod
@@ -76,7 +78,7 @@ class ScopeView:
         return cls(
             len(rows),
             {memory.id: memory for memory, _, _ in rows},
-            {memory.id: comparable for memory, comparable, _ in rows},
+            Ranking([comparable for _, comparable, _ in rows]),
             {memory.id: vector for memory, _, vector in rows if vector is not None},
         )
 
@@ -214,7 +216,7 @@ async def _budget(current: CuratorRun, ledger: CuratorStores) -> RunEnding | Non
 async def _view(current: CuratorRun, ledger: CuratorStores, embedder: str) -> ScopeView:
     """Read the memories of a run's scope."""
     rows = await ledger.curator.memories(current.scope, embedder=embedder, limit=MOST_MEMORIES)
-    return ScopeView.of(rows)
+    return await beside_loop(lambda: ScopeView.of(rows))
 
 
 async def _ask(
@@ -225,7 +227,7 @@ async def _ask(
     model: MemoryModel,
 ) -> CuratorStep | None:
     """Ask the model about these memories and save its answer. None if the run is lost."""
-    groups = near_groups(centres, view)
+    groups = await near_groups(centres, view)
     ids = list(dict.fromkeys(memory_id for group in groups for memory_id in group))
     place = {memory_id: at for at, memory_id in enumerate(ids)}
     shown = [view.free[memory_id] for memory_id in ids]
@@ -250,19 +252,26 @@ async def _ask(
     return CuratorStep([(m.id, m.version) for m in shown], proposals) if saved else None
 
 
-def near_groups(centres: Sequence[UUID], view: ScopeView) -> list[list[UUID]]:
-    """Each centre with its NEAR nearest memories, by rank of meaning, words and slot."""
-    ids = list(view.free)
-    packed = [(i, view.vectors[i]) for i in ids if i in view.vectors]
+async def near_groups(centres: Sequence[UUID], view: ScopeView) -> list[list[UUID]]:
+    """Each centre with its NEAR nearest memories, by rank of meaning, words and slot.
+
+    Ranked beside the event loop, one centre at a time, so that other work of the process goes on.
+    """
+    packed = [(i, view.vectors[i]) for i in view.free if i in view.vectors]
     embedded = [i for i in centres if i in view.vectors]
     vectors = [from_bytes(view.vectors[i]) for i in embedded]
-    cosines = dict(zip(embedded, compared(packed, vectors), strict=True))
-    facts = [Compared(view.free[i].text, view.free[i].slot, cosines.get(i, {})) for i in centres]
-    rankings = ranked(facts, [view.comparable[i] for i in ids])
+    near = await beside_loop(lambda: compared(packed, vectors))
+    cosines = dict(zip(embedded, near, strict=True))
     return [
-        [centre, *[i for i in ranking if i != centre][:NEAR]]
-        for centre, ranking in zip(centres, rankings, strict=True)
+        await beside_loop(partial(_near_group, centre, cosines.get(centre, {}), view))
+        for centre in centres
     ]
+
+
+def _near_group(centre: UUID, cosines: Mapping[UUID, float], view: ScopeView) -> list[UUID]:
+    memory = view.free[centre]
+    ranking = view.ranking.of(Compared(memory.text, memory.slot, cosines))
+    return [centre, *[i for i in ranking if i != centre and i in view.free][:NEAR]]
 
 
 def with_failed(usage: Usage) -> Usage:

@@ -12,7 +12,7 @@ Source: tests/eval/candidates.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from pipeline.text.matter_words import matters_of
 from pipeline.text.slots import SEPARATOR
 from pipeline.text.topic_words import topics_of
 from pipeline.text.topics import attributes_beside, topics
-from pipeline.text.word_scores import prefixes, shares
+from pipeline.text.word_scores import WordIndex, prefixes
 
 # Share of the same slot that another attribute of the same topic has.
 BESIDE = 0.9
@@ -63,35 +63,44 @@ class About:
         return cls(topics_of(words), matters_of(words))
 
 
+class Ranking:
+    """Memories whose words are counted once, to order them for any number of facts.
+
+    `rows`: number of memories in the scope, if these are only some of them. `words`: the first
+    letters of the words of all facts; None for any.
+    """
+
+    def __init__(
+        self,
+        memories: Sequence[Comparable],
+        *,
+        rows: int = 0,
+        words: Collection[str] | None = None,
+    ) -> None:
+        of_memories = [memory.terms.split(" ") for memory in memories]
+        self._memories = memories
+        self._index = WordIndex(list(map(prefixes, of_memories)), rows=rows, words=words)
+        self._about = [About.of(of_memory) for of_memory in of_memories]
+
+    def of(self, fact: Compared) -> list[UUID]:
+        """The memories in the order of their scores for this fact, best first."""
+        question = terms.query_terms(fact.text)
+        words = self._index.shares(prefixes(question))
+        nearness = _Nearness(fact.slot, About.of(question))
+        scores = {
+            memory.id: fact.cosines.get(memory.id, 0.0) + share + nearness.of(memory.slot, about)
+            for memory, share, about in zip(self._memories, words, self._about, strict=True)
+        }
+        return sorted(scores, key=scores.__getitem__, reverse=True)
+
+
 def ranked(
     facts: Sequence[Compared], memories: Sequence[Comparable], *, rows: int = 0
 ) -> list[list[UUID]]:
-    """The memories in the order of their scores, best first, for each fact.
-
-    `rows`: number of memories in the scope, if these are only some of them.
-    """
-    words = [memory.terms.split(" ") for memory in memories]
-    texts = [prefixes(of_memory) for of_memory in words]
-    about = [About.of(of_memory) for of_memory in words]
-    return [_ranked(fact, memories, texts, about, rows) for fact in facts]
-
-
-def _ranked(
-    fact: Compared,
-    memories: Sequence[Comparable],
-    texts: Sequence[Sequence[str]],
-    about: Sequence[About],
-    rows: int,
-) -> list[UUID]:
-    """The memories in the order of their scores for one fact."""
-    question = terms.query_terms(fact.text)
-    words = shares(prefixes(question), texts, rows=rows)
-    nearness = _Nearness(fact.slot, About.of(question))
-    scores = {
-        memory.id: fact.cosines.get(memory.id, 0.0) + share + nearness.of(memory.slot, of_text)
-        for memory, share, of_text in zip(memories, words, about, strict=True)
-    }
-    return sorted(scores, key=scores.__getitem__, reverse=True)
+    """The memories in the order of their scores for each fact; `rows` as for a Ranking."""
+    words = {word for fact in facts for word in prefixes(terms.query_terms(fact.text))}
+    ranking = Ranking(memories, rows=rows, words=words)
+    return [ranking.of(fact) for fact in facts]
 
 
 def chosen(rankings: Sequence[Sequence[UUID]], *, limit: int) -> list[UUID]:
