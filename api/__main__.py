@@ -18,6 +18,7 @@ from api.http import server as http_server
 from api.http.server import Peers
 from api.standby import announce
 from pipeline import bootstrap, settings, telemetry
+from pipeline.cpu_thread import share_gil
 from pipeline.settings import Settings
 
 # Length of the socket's accept queue, uvicorn's default.
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--ready-file", type=Path)
     parser.add_argument("--busy-file", type=Path, help="created once the process is busy")
     arguments = parser.parse_args()
+    share_gil()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="api")
     bootstrap.trace(configured, process="api")

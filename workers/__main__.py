@@ -14,6 +14,7 @@ from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, task_unknown, worker_ready
 
 from pipeline import bootstrap, settings, telemetry
+from pipeline.cpu_thread import share_gil
 from pipeline.watchdog import Watchdog
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
@@ -46,6 +47,7 @@ def main() -> None:
     """Run one worker process until it is stopped by a signal."""
     arguments = _arguments()
     configured = settings.load()
+    share_gil()
     telemetry.configure_logs(configured.log_level, process=arguments.name)
     bootstrap.trace(configured, process=arguments.name)
     # Celery warns about pickled messages if the user is root; only JSON is accepted here.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Hashable
 
 import pytest
 
-from pipeline.cpu_thread import SharedThread, searching
+from pipeline.cpu_thread import SWITCH_INTERVAL_S, SharedThread, searching, share_gil
 from pipeline.fair_slots import URGENT_IN_A_ROW, FairSlots
 
 MINE, OTHER = "my project", "another project"
@@ -131,3 +132,13 @@ async def test_an_error_of_a_piece_is_raised_and_the_thread_goes_on(work: Work) 
         await work.thread.run(fail)
     await work.pieces("next", 1)
     assert work.ran == ["next"]
+
+
+def test_the_loop_waits_less_than_by_default_for_a_thread_that_computes() -> None:
+    before = sys.getswitchinterval()
+    assert before > SWITCH_INTERVAL_S
+    try:
+        share_gil()
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
+    finally:
+        sys.setswitchinterval(before)
