@@ -8,7 +8,7 @@ a hosted-style stand-in (`--local`: the local embedder; `--embedding-ms`: time o
 embeddings, without it none but its computing). `search` is the time of such a search over
 HTTP, and `embedder` that of its request to the embedder. Prints milliseconds as JSON; `added` and
 `beside the embedder` are over pairs of requests. `--busy`: the next request does not wait until the
-turn before is stored.
+turn before is stored, with its graph.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ async def measure(
                     searched.append(search_ms)
                     embedded.append(embed_ms)
                 if not busy:
-                    await until_stored(client)
+                    await until_stored(client, local=local)
     added = [after - before for before, after in zip(direct, proxied, strict=True)]
     beside = [each - own for each, own in zip(added, embedded, strict=True)]
     return {
@@ -113,13 +113,20 @@ async def measure(
     }
 
 
-async def until_stored(client: Client) -> None:
-    """Wait until the newest turn is stored: a chat model takes longer than that to answer."""
+async def until_stored(client: Client, *, local: bool) -> None:
+    """Wait until the newest turn is stored, and its graph unless the model is `local`.
+
+    A chat model, and a person who reads its answer, take longer than that.
+    """
 
     async def is_stored() -> bool:
         answer = await client.http.get("/v1/events/", params={"page_size": 1})
         rows = answer.json()["results"]
-        return bool(rows) and rows[0]["status"] == "SUCCEEDED"
+        return (
+            bool(rows)
+            and rows[0]["status"] == "SUCCEEDED"
+            and (local or rows[0]["graph_status"] is not None)
+        )
 
     await wait_until(is_stored, within_s=60, what="the turn is stored", every_s=0.05)
 
