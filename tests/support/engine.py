@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,6 +22,8 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events.event_view import EventView
 from pipeline.events.retention import Retention
+from pipeline.events.service import undo
+from pipeline.events.undo import Undone
 from pipeline.graph.views import RelationView
 from pipeline.ingest.add import add_messages
 from pipeline.ingest.runner import run_stage
@@ -163,13 +165,38 @@ class Engine:
         self, *texts: str, user_id: str = "maya", options: AddOptions | None = None
     ) -> UUID:
         """Accept one event with these user messages."""
+        messages = [Message(Role.USER, text) for text in texts]
+        return await self.send(self.scope(user_id), messages, options)
+
+    async def send(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        options: AddOptions | None = None,
+        *,
+        said_at: datetime | None = None,
+        **more: Any,
+    ) -> UUID:
+        """Accept one event of any scope; `more`: see add_messages."""
         return await add_messages(
-            self.scope(user_id),
-            [Message(Role.USER, text) for text in texts],
+            scope,
+            messages,
             options or AddOptions(),
-            said_at=None,
+            said_at=said_at,
             ledger=self.ledger,
             dispatcher=self.hints,
+            **more,
+        )
+
+    async def undo(self, event_id: UUID, *, force: bool = False) -> Undone:
+        """Reverse an event."""
+        return await undo(
+            self.project.id,
+            event_id,
+            force=force,
+            ledger=self.ledger,
+            embedder=self.services.embedder,
+            index=self.services.index,
         )
 
     async def step(self) -> Wake | None:

@@ -52,8 +52,11 @@ class LocalStack:
         return others | mine | self.extra
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self._run("deploy.stack", *arguments)
+
+    def _run(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "deploy.stack", *arguments],
+            [sys.executable, "-m", module, *arguments],
             env=self.env(),
             cwd=PROJECT_ROOT,
             capture_output=True,
@@ -66,15 +69,7 @@ class LocalStack:
         return self.cli("up", "--programs", str(self.programs), *options)
 
     def memlane(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "deploy.cli", *arguments],
-            env=self.env(),
-            cwd=PROJECT_ROOT,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
+        return self._run("deploy.cli", *arguments)
 
     def state(self) -> State:
         state = read(self.layout)

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from pipeline.stores import Ledger
-from tests.support.api_service import ADD, LIVES, MAYA, Service, serving
+from tests.support.api_service import ADD, LIVES, MAYA, Service
 
 MEMORIES = "/v1/memories/"
-
-
-@pytest.fixture
-async def service(ledger: Ledger) -> AsyncIterator[Service]:
-    async with serving(ledger) as running:
-        yield running
-
-
-@pytest.fixture
-async def staffed(ledger: Ledger) -> AsyncIterator[Service]:
-    async with serving(ledger, workers=True) as running:
-        yield running
 
 
 async def texts(service: Service, **query: Any) -> set[str]:

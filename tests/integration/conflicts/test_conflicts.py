@@ -13,13 +13,12 @@ from sqlalchemy import delete, select
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.conflicts import ConflictState
 from pipeline.domain.curation import CurationRequest, Proposal
-from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.usage import Answer
 from pipeline.erasure.store import OwnerKey
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import conflict_members, conflicts
 from pipeline.ports import ExtractionRequest
 from pipeline.text.slots import slot
@@ -79,13 +78,10 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 async def say(engine: Engine, message: Said, *known: Said) -> UUID:
     """Add one message. `known`: further statements that the model knows."""
     engine.with_model(Overwriting([message, *known]))
-    event_id = await add_messages(
+    event_id = await engine.send(
         engine.scope(),
         [Message(message.role, message.text, message.speaker)],
-        AddOptions(),
         said_at=message.said_at,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
     )
     await engine.drain()
     return event_id
@@ -177,13 +173,10 @@ async def test_two_messages_of_one_event_are_no_conflict(service: Service) -> No
         Said("User lives in Graz", subject="user"),
     ]
     service.engine.with_model(Overwriting(messages))
-    await add_messages(
+    await service.engine.send(
         service.engine.scope(),
         [Message(message.role, message.text, message.speaker) for message in messages],
-        AddOptions(),
         said_at=messages[0].said_at,
-        ledger=service.engine.ledger,
-        dispatcher=service.engine.hints,
     )
     await service.engine.drain()
     assert await open_conflicts(service) == []

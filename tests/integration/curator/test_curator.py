@@ -23,7 +23,6 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.usage import Answer, Usage
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import curator_runs, memories
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest, MemoryModel
@@ -162,13 +161,11 @@ async def plant(engine: Engine, store: Sequence[PlantedMemory]) -> None:
     for start in range(0, len(store), 20):
         part = last_first[start : start + 20]
         for memory in part:
-            await add_messages(
+            await engine.send(
                 engine.scope(),
                 [Message(Role.USER, memory.text)],
                 AddOptions(mode=Mode.APPEND),
                 said_at=memory.said_at,
-                ledger=engine.ledger,
-                dispatcher=engine.hints,
             )
         await engine.drain()
 

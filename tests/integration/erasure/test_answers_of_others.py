@@ -10,11 +10,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select
 
-from pipeline.domain.events import AddOptions, StageName
+from pipeline.domain.events import StageName
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.erasure.store import OwnerKey
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import answer_sources, lanes
 from pipeline.stores import Ledger
 from tests.support.api_service import Service, serving
@@ -46,10 +45,7 @@ async def answer_of(service: Service, event_id: str) -> str:
 
 async def dry_run(engine: Engine, text: str, user_id: str) -> UUID:
     messages = [Message(Role.USER, text)]
-    return await add_messages(
-        engine.scope(user_id), messages, AddOptions(), said_at=None, ledger=engine.ledger,
-        dispatcher=engine.hints, dry_run=True,
-    )  # fmt: skip
+    return await engine.send(engine.scope(user_id), messages, dry_run=True)
 
 
 async def erase(service: Service, owner: OwnerKey) -> None:
@@ -106,9 +102,7 @@ async def test_an_ordinary_add_loses_no_stage_to_the_question_behind_it(service:
     await service.add("I live in Zanzibar.", user_id="maya", app_id="desk")
     scope = Scope(engine.project.id, app_id="desk")
     messages = [Message(Role.USER, "I like tea.")]
-    await add_messages(
-        scope, messages, AddOptions(), said_at=None, ledger=engine.ledger, dispatcher=engine.hints
-    )
+    await engine.send(scope, messages)
     await service.client.post("/v1/exports/", json={"filters": {"app_id": "desk"}, "schema": SHAPE})
     claimed, _ = await engine.claim(await engine.run_until(StageName.RETRIEVE))
     await erase(service, OwnerKey("user", "maya"))

@@ -468,14 +468,7 @@ async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None
 
 async def test_an_agent_is_erased_with_all_it_stored_about_users(engine: Engine) -> None:
     scope = Scope(engine.project.id, user_id="jon", agent_id="butler")
-    await add_messages(
-        scope,
-        [Message(Role.USER, "I live in Zanzibar.")],
-        AddOptions(),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )
+    await engine.send(scope, [Message(Role.USER, "I live in Zanzibar.")])
     await engine.add("I like rye.", user_id="jon")
     await engine.drain()
     await erase(engine, OwnerKey("agent", "butler"))

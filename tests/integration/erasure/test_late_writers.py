@@ -27,7 +27,6 @@ from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events import service as event_service
 from pipeline.ingest import profiles
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import suggestions
 from pipeline.memories import service as memory_service
 from pipeline.memories.editing import MemoryEdit
@@ -120,10 +119,7 @@ async def add(late: Late) -> None:
 async def dry_run(late: Late) -> None:
     messages = [Message(Role.USER, "I own a Zanzibar flag.")]
     engine = late.engine
-    await add_messages(
-        late.scope, messages, AddOptions(), said_at=None, ledger=engine.ledger,
-        dispatcher=engine.hints, dry_run=True,
-    )  # fmt: skip
+    await engine.send(late.scope, messages, dry_run=True)
     engine.with_model(late.model)
     await engine.drain()
 
@@ -132,10 +128,7 @@ async def export(late: Late) -> None:
     shape = {"properties": {"summary": {"type": "string", "description": "all"}}}
     question = Question(EventType.EXPORT, {"agent_id": "bot"}, shape)
     engine, bots = late.engine, Scope(late.scope.project_id, agent_id="bot")
-    await add_messages(
-        bots, [], AddOptions(question=question), said_at=None, ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )  # fmt: skip
+    await engine.send(bots, [], AddOptions(question=question))
     engine.with_model(late.model)
     await engine.drain()
 
@@ -257,14 +250,7 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
     both = Scope(engine.project.id, user_id=OWNER.id, agent_id="bot")
     for scope, text in ((both, "I live in Zanzibar."), (engine.scope("jon"), "I live in Bern.")):
         messages = [Message(Role.USER, text)]
-        await add_messages(
-            scope,
-            messages,
-            AddOptions(),
-            said_at=None,
-            ledger=engine.ledger,
-            dispatcher=engine.hints,
-        )
+        await engine.send(scope, messages)
     await engine.drain()
 
     writing = asyncio.create_task(_written(write, late))
@@ -277,10 +263,7 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
     if goes_on:
         # The same id again: the scope has another history now.
         messages = [Message(Role.USER, "Hello, I like rye.")]
-        hello = add_messages(
-            late.scope, messages, AddOptions(infer=False), said_at=None, ledger=engine.ledger,
-            dispatcher=engine.hints,
-        )  # fmt: skip
+        hello = engine.send(late.scope, messages, AddOptions(infer=False))
         await hello
         await engine.drain()
     late.pause.go_on.set()

@@ -11,14 +11,13 @@ import pytest
 from sqlalchemy import func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.domain.events import AddOptions, EventType
+from pipeline.domain.events import EventType
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.summaries import SummaryAfter
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import (
     api_keys,
     conflicts,
@@ -74,10 +73,7 @@ async def furnish(engine: Engine) -> tuple[Scope, list[str]]:
     scope = Scope(engine.project.id, user_id=USER, run_id=RUN)
     engine.services = replace(engine.services, summary_after=SummaryAfter(messages=9, tokens=999))
     for sentence in ("I live in Zanzibar.", "I moved to Zanzibar City.", "I own a Zanzibar flag."):
-        await add_messages(
-            scope, [Message(Role.USER, sentence)], AddOptions(), said_at=None,
-            ledger=engine.ledger, dispatcher=engine.hints, key=f"Zanzibar {sentence}",
-        )  # fmt: skip
+        await engine.send(scope, [Message(Role.USER, sentence)], key=f"Zanzibar {sentence}")
         await engine.drain()
     await engine.services.index.catch_up()
     await engine.turns.catch_up()

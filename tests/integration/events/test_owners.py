@@ -11,13 +11,12 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from pipeline.domain.events import AddOptions, FailureCode
+from pipeline.domain.events import FailureCode
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events import owners, store
 from pipeline.events.owners import OwnerPage, count_of_owner, page_of_owner
-from pipeline.ingest.add import add_messages
 from tests.support.engine import Engine
 
 RUNS, EACH = 12, 4
@@ -63,14 +62,7 @@ EXPECTED = """
 
 
 async def add(engine: Engine, **ids: str) -> None:
-    await add_messages(
-        Scope(engine.project.id, **ids),
-        [Message(Role.USER, "I live in Berlin.")],
-        AddOptions(),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )
+    await engine.send(Scope(engine.project.id, **ids), [Message(Role.USER, "I live in Berlin.")])
 
 
 async def fill(engine: Engine) -> list[UUID]:

@@ -30,15 +30,7 @@ def keeper(engine: Engine, *, keys: timedelta = DAY, outputs: timedelta | None =
 
 
 async def add(engine: Engine, key: str, user_id: str = "maya") -> UUID:
-    return await add_messages(
-        engine.scope(user_id),
-        [Message(Role.USER, "I like jazz.")],
-        AddOptions(),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-        key=key,
-    )
+    return await engine.send(engine.scope(user_id), [Message(Role.USER, "I like jazz.")], key=key)
 
 
 async def execute(engine: Engine, query: str) -> Any:

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events import progress
 from pipeline.events.store import Standing
-from pipeline.ingest.add import add_messages
 from tests.support.engine import Engine
 
 MOST = 2
@@ -35,14 +33,7 @@ async def add_in_runs(engine: Engine, runs: int) -> None:
     """Add an event in this many runs of one agent."""
     for number in range(runs):
         scope = Scope(engine.project.id, agent_id="helper", run_id=f"run {number}")
-        await add_messages(
-            scope,
-            [Message(Role.USER, "I live in Berlin.")],
-            AddOptions(),
-            said_at=None,
-            ledger=engine.ledger,
-            dispatcher=engine.hints,
-        )
+        await engine.send(scope, [Message(Role.USER, "I live in Berlin.")])
 
 
 async def test_unfinished_events_are_counted_up_to_the_bound(engine: Engine) -> None:

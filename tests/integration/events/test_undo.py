@@ -17,7 +17,6 @@ from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import AddOptions, Instructions, StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
-from pipeline.events.service import undo
 from pipeline.events.undo import Undone, _states
 from pipeline.ledger import tables
 from pipeline.memories.editing import MemoryEdit
@@ -74,18 +73,6 @@ async def does(engine: Engine, *texts: str, **options: Any) -> UUID:
     return event_id
 
 
-async def take_back(engine: Engine, event_id: UUID, *, force: bool = False) -> Undone:
-    services = engine.services
-    return await undo(
-        engine.project.id,
-        event_id,
-        force=force,
-        ledger=engine.ledger,
-        embedder=services.embedder,
-        index=services.index,
-    )
-
-
 async def stored(engine: Engine) -> list[str]:
     return sorted(await engine.texts())
 
@@ -103,7 +90,7 @@ async def relations(engine: Engine) -> set[tuple[str, str, str]]:
 
 async def test_what_an_event_added_goes_and_its_history_stays(scripted: Engine) -> None:
     event_id = await does(scripted, "tea.", "rum.")
-    undone = await take_back(scripted, event_id)
+    undone = await scripted.undo(event_id)
     assert (len(undone.gone), undone.back, undone.skipped) == (2, [], {})
     assert await stored(scripted) == []
     history = await scripted.ledger.histories.of(scripted.project.id, undone.gone[0])
@@ -126,7 +113,7 @@ async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -
         metadata={"m": 2},
         expiration_date=date(2032, 2, 2),
     )
-    undone = await take_back(scripted, event_id)
+    undone = await scripted.undo(event_id)
     assert (undone.gone, len(undone.back)) == ([], 2)
     assert await stored(scripted) == ["rum.", "tea."]
     after = await scripted.ledger.memories.get(scripted.project.id, before.id)
@@ -163,7 +150,7 @@ async def test_a_text_that_moved_to_another_memory_moves_back(scripted: Engine) 
     await does(scripted, "tea.")
     event_id = await does(scripted, "tea. > rum.", "tea.")
     assert await stored(scripted) == ["rum.", "tea."]
-    await take_back(scripted, event_id)
+    await scripted.undo(event_id)
     assert await stored(scripted) == ["tea."]
 
 
@@ -171,7 +158,7 @@ async def test_events_are_undone_one_after_the_other_backwards(scripted: Engine)
     ids = [await does(scripted, text) for text in ("tea.", "tea. > rum.", "rum. > jam.")]
     seen = []
     for event_id in reversed(ids):
-        await take_back(scripted, event_id)
+        await scripted.undo(event_id)
         seen.append(await stored(scripted))
     assert seen == [["rum."], ["tea."], []]
 
@@ -179,11 +166,11 @@ async def test_events_are_undone_one_after_the_other_backwards(scripted: Engine)
 async def test_a_second_undo_is_refused_even_at_the_same_moment(scripted: Engine) -> None:
     event_id = await does(scripted, "tea.")
     answers = await asyncio.gather(
-        *(take_back(scripted, event_id) for _ in range(4)), return_exceptions=True
+        *(scripted.undo(event_id) for _ in range(4)), return_exceptions=True
     )
     assert sorted(isinstance(answer, Conflict) for answer in answers) == [False] + [True] * 3
     with pytest.raises(Conflict, match="undone already"):
-        await take_back(scripted, event_id, force=True)
+        await scripted.undo(event_id, force=True)
     assert len(await scripted.history_rows()) == 2
 
 
@@ -192,7 +179,7 @@ async def test_a_memory_changed_since_is_named_and_nothing_is_undone(scripted: E
     later = await does(scripted, "tea. > jam.")
     changed = await memory_of(scripted, later)
     with pytest.raises(Conflict, match=f"Memory {changed} was changed since by event {later}"):
-        await take_back(scripted, event_id)
+        await scripted.undo(event_id)
     assert await stored(scripted) == ["jam.", "rum."]
     assert (await scripted.event(event_id)).undone_at is None
 
@@ -213,14 +200,14 @@ async def test_what_a_person_did_since_is_in_the_way_too(scripted: Engine, chang
     else:
         await scripted.ledger.editing.retire(scripted.project.id, [memory_id])
     with pytest.raises(Conflict, match=f"Memory {memory_id} was changed since by a person"):
-        await take_back(scripted, event_id)
+        await scripted.undo(event_id)
     assert await stored(scripted) == (["green tea."] if change == "edit" else [])
 
 
 async def test_force_skips_what_was_changed_since_and_lists_it(scripted: Engine) -> None:
     event_id = await does(scripted, "tea.", "rum.")
     changed = await memory_of(scripted, await does(scripted, "tea. > jam."))
-    undone = await take_back(scripted, event_id, force=True)
+    undone = await scripted.undo(event_id, force=True)
     assert list(undone.skipped) == [changed]
     assert await stored(scripted) == ["jam."]
 
@@ -232,8 +219,8 @@ async def test_a_former_text_that_another_memory_holds_now_is_in_the_way(
     event_id = await does(scripted, "tea. > rum.", "pie.")
     holder = await memory_of(scripted, await does(scripted, "tea."))
     with pytest.raises(Conflict, match=f"former text is held by memory {holder}"):
-        await take_back(scripted, event_id)
-    undone = await take_back(scripted, event_id, force=True)
+        await scripted.undo(event_id)
+    undone = await scripted.undo(event_id, force=True)
     assert (len(undone.gone), len(undone.skipped)) == (1, 1)
     assert await stored(scripted) == ["rum.", "tea."]
 
@@ -242,7 +229,7 @@ async def test_one_event_of_a_batch_is_undone_alone(scripted: Engine) -> None:
     first, second = await scripted.add("tea."), await scripted.add("rum.")
     await scripted.drain()
     assert (await scripted.event(first)).batch_events == 2
-    await take_back(scripted, first)
+    await scripted.undo(first)
     assert await stored(scripted) == ["rum."]
     assert (await scripted.event(second)).undone_at is None
 
@@ -255,7 +242,7 @@ async def test_an_undo_and_a_later_update_at_once_leave_one_clear_order(scripted
         later = await scripted.add(f"{tea} > {rum}")
         await scripted.run_until(StageName.APPLY)
         answer, _ = await asyncio.gather(
-            take_back(scripted, event_id), scripted.step(), return_exceptions=True
+            scripted.undo(event_id), scripted.step(), return_exceptions=True
         )
         await scripted.drain()
         [(outcome, text)] = await scripted.outcomes(later)
@@ -263,22 +250,22 @@ async def test_an_undo_and_a_later_update_at_once_leave_one_clear_order(scripted
         # An update whose memory is gone stores the fact's own text.
         assert (outcome, text) == (("UPDATE", rum) if refused else ("ADD", f"{tea} > {rum}"))
         assert refused or isinstance(answer, Undone), answer
-        await take_back(scripted, later)
+        await scripted.undo(later)
         if refused:
-            await take_back(scripted, event_id)
+            await scripted.undo(event_id)
         assert await stored(scripted) == []
 
 
 async def test_what_has_not_ended_or_did_nothing_has_nothing_to_undo(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.")
     with pytest.raises(Conflict, match="still PENDING"):
-        await take_back(engine, event_id)
+        await engine.undo(event_id)
     await engine.ledger.cancellation.cancel(engine.project.id, event_id)
     with pytest.raises(Conflict, match="nothing to undo"):
-        await take_back(engine, event_id)
+        await engine.undo(event_id)
     await engine.drain()
     quiet = await does(engine, "How are you?")
-    assert (await take_back(engine, quiet)).gone == []
+    assert (await engine.undo(quiet)).gone == []
 
 
 async def test_relations_go_and_return_with_the_event(engine: Engine) -> None:
@@ -286,7 +273,7 @@ async def test_relations_go_and_return_with_the_event(engine: Engine) -> None:
     before = await relations(engine)
     moved = await does(engine, "I moved to Munich.")
     assert await relations(engine) != before
-    undone = await take_back(engine, moved)
+    undone = await engine.undo(moved)
     assert (undone.relations_gone, undone.relations_back) == (1, 1)
     assert await relations(engine) == before
     assert await stored(engine) == ["User lives in Berlin"]
@@ -297,7 +284,7 @@ async def test_the_same_may_be_said_again_after_an_undo(engine: Engine) -> None:
         event_id = await does(engine, "I live in Berlin.")
         assert [outcome for outcome, _ in await engine.outcomes(event_id)] == ["ADD"]
         assert len(await relations(engine)) == 1
-        await take_back(engine, event_id)
+        await engine.undo(event_id)
         assert (await stored(engine), await relations(engine)) == ([], set())
 
 
@@ -318,7 +305,7 @@ async def test_an_undo_takes_as_many_statements_for_many_memories_as_for_one(
             to.append(statement)
 
         event.listen(engine, "before_cursor_execute", note)
-        await take_back(scripted, event_id, force=True)
+        await scripted.undo(event_id, force=True)
         event.remove(engine, "before_cursor_execute", note)
         counts.append(len(statements))
     assert counts[0] == counts[1] < 30
@@ -330,7 +317,7 @@ async def test_an_undo_of_many_memories_leaves_most_of_the_index_to_the_sweeper(
     many = A_PIECE + 3
     event_id = await does(scripted, *(f"dish {n}." for n in range(many)))
     await scripted.services.index.catch_up()
-    assert len((await take_back(scripted, event_id)).gone) == many
+    assert len((await scripted.undo(event_id)).gone) == many
     assert await scripted.services.index.catch_up() == 3
 
 
@@ -352,14 +339,14 @@ async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
     assert await ledger.undo._carry_out(plan, states, force=False) is None
     assert (await scripted.event(event_id)).undone_at is None
     with pytest.raises(Conflict, match=str(changed)):
-        await take_back(scripted, event_id)
+        await scripted.undo(event_id)
 
 
 async def test_only_the_project_of_an_event_can_undo_it(scripted: Engine) -> None:
     event_id = await does(scripted, "tea.")
     other = await Engine.create(scripted.ledger)
     with pytest.raises(NotFound):
-        await take_back(other, event_id)
+        await other.undo(event_id)
     assert await stored(scripted) == ["tea."]
 
 
@@ -406,10 +393,10 @@ async def test_a_restored_relation_ends_when_its_successor_did(engine: Engine) -
 
     before = await homes()
     assert [name for name, (current, _, _) in before.items() if current] == ["Rome"]
-    await take_back(engine, ids[1], force=True)
+    await engine.undo(ids[1], force=True)
     after = await homes()
     assert [name for name, (current, _, _) in after.items() if current] == ["Rome"]
     assert after["Bern"] == before["Porto"]
-    await take_back(engine, ids[2], force=True)
+    await engine.undo(ids[2], force=True)
     last = await homes()
     assert last["Bern"] == (True, None, None)

@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.erasure.store import OwnerKey
-from pipeline.events.service import undo
-from pipeline.ingest.add import add_messages
 from pipeline.ports import ExtractionRequest
 from pipeline.vector_index.index import VectorIndex
 from tests.support.api_service import Service, serving
@@ -57,14 +55,7 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 
 
 async def add(engine: Engine, text: str, said_at: datetime) -> UUID:
-    event_id = await add_messages(
-        engine.scope("maya"),
-        [Message(Role.USER, text)],
-        AddOptions(),
-        said_at=said_at,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )
+    event_id = await engine.send(engine.scope("maya"), [Message(Role.USER, text)], said_at=said_at)
     await engine.drain()
     return event_id
 
@@ -137,15 +128,7 @@ async def test_a_superseded_statement_is_history_and_can_be_undone(engine: Engin
     event_id = await add(engine, "Maya lives in Bern", THEN)
     rows = await engine.history_rows()
     assert [row[0] for row in rows] == ["ADD", "NOOP"]
-    services = engine.services
-    await undo(
-        engine.project.id,
-        event_id,
-        force=False,
-        ledger=engine.ledger,
-        embedder=services.embedder,
-        index=services.index,
-    )
+    await engine.undo(event_id)
     assert await engine.texts() == ["Maya lives in Porto"]
 
 

@@ -14,7 +14,6 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.usage import Answer
-from pipeline.ingest.add import add_messages
 from pipeline.ports import ExtractionRequest
 from pipeline.text.recalled import fenced
 from tests.support.engine import Engine
@@ -58,13 +57,8 @@ async def model(engine: Engine) -> Parrot:
 
 
 async def say(engine: Engine, *turns: tuple[Role, str], mode: Mode | None = None) -> UUID:
-    event_id = await add_messages(
-        engine.scope(),
-        [Message(role, text) for role, text in turns],
-        AddOptions(mode=mode),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
+    event_id = await engine.send(
+        engine.scope(), [Message(role, text) for role, text in turns], AddOptions(mode=mode)
     )
     await engine.drain()
     return event_id

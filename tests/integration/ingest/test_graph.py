@@ -17,7 +17,7 @@ from pipeline.domain.events import AddOptions
 from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
-from pipeline.events.service import replay_graph, undo
+from pipeline.events.service import replay_graph
 from pipeline.ledger.tables import entities, relations
 from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
@@ -170,11 +170,7 @@ async def test_a_name_that_is_too_long_is_left_out_by_name(engine: Engine) -> No
 async def test_an_undo_restores_what_the_event_ended(engine: Engine) -> None:
     await add(engine, "I live in Berlin.")
     second = await add(engine, "I moved to Oslo.")
-    services = engine.services
-    await undo(
-        engine.project.id, second, force=False, ledger=engine.ledger,
-        embedder=services.embedder, index=services.index,
-    )  # fmt: skip
+    await engine.undo(second)
     berlin, oslo = await rows(engine, relations)
     assert (berlin.valid_to, berlin.expired_at, oslo.expired_at is None) == (None, None, False)
 

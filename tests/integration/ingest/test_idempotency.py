@@ -12,7 +12,6 @@ import pytest
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest.add import add_messages
 from tests.support.api_service import ADD, LIVES, Service, error_of, serving
 from tests.support.engine import Engine, build_ledger
 
@@ -26,13 +25,10 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 async def add(
     engine: Engine, text: str, key: str | None, *, user_id: str = "maya", turn: int = 0
 ) -> UUID:
-    return await add_messages(
+    return await engine.send(
         engine.scope(user_id),
         [Message(Role.USER, text)],
         AddOptions(metadata={"turn": turn}),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
         key=key,
     )
 

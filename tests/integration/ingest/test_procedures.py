@@ -13,7 +13,6 @@ from pipeline.domain.filters import parse
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.usage import Usage
-from pipeline.ingest.add import add_messages
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion
 from pipeline.text.recalled import fenced
@@ -53,14 +52,7 @@ class Scribe:
 
 
 async def add(engine: Engine, messages: list[Message], options: AddOptions) -> UUID:
-    event_id = await add_messages(
-        engine.scope(),
-        messages,
-        options,
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )
+    event_id = await engine.send(engine.scope(), messages, options)
     await engine.drain()
     assert (await engine.event(event_id)).status == "SUCCEEDED"
     return event_id

@@ -15,7 +15,6 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, FactKind, MemoryType, Neighbour, Outcome
 from pipeline.domain.memories import Memory, structure
 from pipeline.domain.usage import Answer
-from pipeline.events.service import undo
 from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.rows import as_memory
@@ -76,18 +75,6 @@ async def add(engine: Engine, *texts: str) -> list[UUID]:
     return ids
 
 
-async def take_back(engine: Engine, event_id: UUID) -> None:
-    services = engine.services
-    await undo(
-        engine.project.id,
-        event_id,
-        force=False,
-        ledger=engine.ledger,
-        embedder=services.embedder,
-        index=services.index,
-    )
-
-
 async def test_a_memory_keeps_the_structure_of_its_fact(engine: Engine) -> None:
     engine.with_model(Scripted(values=[BERN]))
     await add(engine, "Maya lives in Bern.")
@@ -122,7 +109,7 @@ async def test_an_undo_restores_times_and_structure(engine: Engine) -> None:
     changed = await only(engine)
     assert (changed.kind, changed.memory_type) == (FactKind.ACTIVITY, MemoryType.EPISODIC)
     assert changed.valid_from == JUNE
-    await take_back(engine, second)
+    await engine.undo(second)
     after = await only(engine)
     assert replace(after, version=1, updated_at=before.updated_at) == before
 
@@ -131,7 +118,7 @@ async def test_an_undo_of_an_add_keeps_the_structure_of_the_retired_memory(engin
     engine.with_model(Scripted(values=[BERN]))
     [event_id] = await add(engine, "Maya lives in Bern.")
     before = await only(engine)
-    await take_back(engine, event_id)
+    await engine.undo(event_id)
     after = await only(engine)
     assert (after.state, structure(after)) == ("RETIRED", structure(before))
 
@@ -176,7 +163,7 @@ async def test_rows_of_the_previous_release_have_the_time_of_their_statement(
         assert await connection.scalar(text(copy)) == datetime(2024, 1, 2, tzinfo=UTC)
         await connection.execute(delete(memories).where(memories.c.text == "Tea."))
     [second] = await add(engine, "Maya lives in Oslo.")
-    await take_back(engine, second)
+    await engine.undo(second)
     after = await only(engine)
     assert (after.text, after.said_at) == ("Maya lives in Bern.", MAY)
     assert after.kind is FactKind.OTHER

@@ -17,7 +17,6 @@ from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.usage import Answer
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import memories
 from pipeline.memories import service as editing
 from pipeline.ports import ExtractionRequest
@@ -56,13 +55,11 @@ def model(service: Service) -> Slots:
 
 async def say(service: Service, content: str, *, day: int, **options: Any) -> UUID:
     engine = service.engine
-    event_id = await add_messages(
+    event_id = await engine.send(
         engine.scope(),
         [Message(Role.USER, content)],
         replace(APPEND, **options),
         said_at=DAY_ONE + timedelta(days=day),
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
     )
     await engine.drain()
     return event_id

@@ -19,7 +19,6 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Answer
-from pipeline.events.service import undo
 from pipeline.ledger.tables import events, receipts, stage_runs
 from pipeline.ports import ExtractionRequest
 from pipeline.replays.service import begin
@@ -237,15 +236,7 @@ async def test_answers_that_an_undo_has_torn_apart_are_refused(engine: Engine) -
     engine.with_model(Whim())
     ids: list[UUID] = [await engine.add(text) for text in ("tea", "rum")]
     await engine.drain()
-    services = engine.services
-    await undo(
-        engine.project.id,
-        ids[0],
-        force=False,
-        ledger=engine.ledger,
-        embedder=services.embedder,
-        index=services.index,
-    )
+    await engine.undo(ids[0])
     with pytest.raises(Conflict, match="fresh"):
         await replayed(engine)
 

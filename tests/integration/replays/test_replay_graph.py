@@ -17,7 +17,7 @@ from pipeline.domain.filters import EventFilter
 from pipeline.domain.graph import GraphChanges, GraphStatus, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.events import service as service_module
-from pipeline.events.service import cancel, replay_all, replay_graph, undo
+from pipeline.events.service import cancel, replay_all, replay_graph
 from pipeline.ledger.tables.events import events
 from pipeline.ports import ExtractionRequest
 from tests.support.api_service import Service, error_of, serving
@@ -187,15 +187,7 @@ async def test_a_late_graph_cannot_end_what_began_after_its_facts(engine: Engine
 
 async def test_what_was_undone_or_deleted_is_not_related_any_more(engine: Engine) -> None:
     ids = await unrelated(engine, "I live in Berlin.", "I live with Anna.", "I like chess.")
-    services = engine.services
-    await undo(
-        engine.project.id,
-        ids[0],
-        force=False,
-        ledger=engine.ledger,
-        embedder=services.embedder,
-        index=services.index,
-    )
+    await engine.undo(ids[0])
     gone = (await engine.event(ids[1])).receipt[0].memory_id
     assert gone is not None
     await engine.ledger.editing.retire(engine.project.id, [gone])

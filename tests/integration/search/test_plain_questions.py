@@ -12,7 +12,6 @@ from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest.add import add_messages
 from pipeline.search.calibration import scale
 from pipeline.search.query import Query
 from pipeline.search.service import SearchResult, search
@@ -32,13 +31,11 @@ async def remember(engine: Engine, *facts: str) -> None:
     index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, MODEL, buckets=4)
     engine.services = replace(engine.services, embedder=MODEL, index=index)
     for day, fact in enumerate(facts):
-        await add_messages(
+        await engine.send(
             engine.scope(),
             [Message(Role.USER, fact)],
             AddOptions(infer=False),
             said_at=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day),
-            ledger=engine.ledger,
-            dispatcher=engine.hints,
         )
     await engine.drain()
 

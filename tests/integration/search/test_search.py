@@ -22,7 +22,6 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import memories
 from pipeline.search import service
 from pipeline.search.query import Query
@@ -60,13 +59,11 @@ async def say(
     at: datetime | None = None,
     options: AddOptions = VERBATIM,
 ) -> None:
-    await add_messages(
+    await engine.send(
         Scope(engine.project.id, user_id="maya", run_id=run_id),
         [Message(Role.USER, text, name)],
         options,
         said_at=at,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
     )
 
 

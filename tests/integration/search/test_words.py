@@ -13,7 +13,6 @@ from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.ingest.add import add_messages
 from pipeline.search.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
 from pipeline.search.where import Where
 from pipeline.text import terms
@@ -23,14 +22,7 @@ from tests.support.engine import Engine
 async def say(engine: Engine, texts: Sequence[str]) -> None:
     messages = [Message(Role.USER, text) for text in texts]
     scope = Scope(engine.project.id, user_id="maya")
-    await add_messages(
-        scope,
-        messages,
-        AddOptions(),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )
+    await engine.send(scope, messages)
 
 
 async def shares(engine: Engine, question: str) -> dict[int, float]:

@@ -10,11 +10,10 @@ import pytest
 from sqlalchemy import insert, text
 
 from pipeline.domain.errors import Conflict
-from pipeline.domain.events import AddOptions, EventType
+from pipeline.domain.events import EventType
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.ingest.add import add_messages
 from pipeline.ingest.imports import accept_import, count
 from pipeline.ledger.tables import (
     conflict_members,
@@ -193,10 +192,7 @@ async def test_ids_of_another_project_are_refused_or_replaced(engine: Engine) ->
 async def test_temporary_runs_leave_in_no_export(engine: Engine) -> None:
     await engine.ledger.private_runs.declare(engine.project.id, "visit", Privacy.TEMPORARY)
     scope = Scope(engine.project.id, user_id="maya", run_id="visit")
-    await add_messages(
-        scope, [Message(Role.USER, "I live in Zanzibar.")], AddOptions(), said_at=None,
-        ledger=engine.ledger, dispatcher=engine.hints,
-    )  # fmt: skip
+    await engine.send(scope, [Message(Role.USER, "I live in Zanzibar.")])
     await engine.drain()
     for pinned in ({}, {"user_id": "maya"}, {"run_id": "visit"}):
         assert b"Zanzibar" not in b"".join(await exported(engine, **pinned))

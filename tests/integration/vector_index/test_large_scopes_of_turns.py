@@ -10,12 +10,10 @@ import pytest
 from sqlalchemy import select
 
 from pipeline.domain.errors import StoreUnavailable
-from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.tables import lanes, own_collections, turn_vectors
 from pipeline.turns import vectors
 from pipeline.vector_index import large_scopes
@@ -52,14 +50,7 @@ async def say(engine: Engine, count: int, *, run_id: str | None = None, more: in
         if number == count - 1:
             texts += (f"And feather {n}." for n in range(more))
         messages = [Message(Role.USER, text) for text in texts]
-        await add_messages(
-            scope,
-            messages,
-            AddOptions(),
-            said_at=None,
-            ledger=engine.ledger,
-            dispatcher=engine.hints,
-        )
+        await engine.send(scope, messages)
     await engine.drain()
     await turns_of(engine).catch_up()
 

@@ -21,7 +21,6 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.vectors import Vector
 from pipeline.erasure import service as erasure
 from pipeline.events.dead_letters import Edit
-from pipeline.ingest.add import add_messages
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.tables import turn_vectors
 from pipeline.memories import service as memories
@@ -207,13 +206,9 @@ async def test_a_turn_that_is_a_memory_or_has_no_speaker_gets_no_vector(
     engine: Engine,
 ) -> None:
     await engine.add("The key is under the mat.", options=AddOptions(infer=False))
-    await add_messages(
+    await engine.send(
         engine.scope(),
         [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, " \n"), Message(Role.USER, "Hm.")],
-        AddOptions(),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
     )
     assert await rows(engine) == 1
 
@@ -401,14 +396,7 @@ SIGNED = Message(Role.USER, "Maya: I live in Oslo.", "Maya")
 
 
 async def sign(engine: Engine, *, infer: bool) -> None:
-    await add_messages(
-        engine.scope("maya"),
-        [SIGNED],
-        AddOptions(infer=infer),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )
+    await engine.send(engine.scope("maya"), [SIGNED], AddOptions(infer=infer))
     await engine.drain()
 
 

@@ -9,37 +9,20 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.domain.memories import Memory
-from pipeline.domain.messages import Role
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.search.candidates import Score, Signals
 from pipeline.search.latest import Hit, latest_first
 from pipeline.search.weights import Weights
+from tests.support.memories import active_memory
 
 DAY_ONE = datetime(2026, 3, 1, tzinfo=UTC)
 SCOPE = Scope(ProjectId(UUID(int=9)), user_id="maya")
 
 
 def hit(text: str, day: int, fused: float = 1.0, lexical: float = 0.5, **values: Any) -> Hit:
-    said_at = DAY_ONE + timedelta(days=day)
-    memory = Memory(
-        id=UUID(int=day + 1),
-        lane_id=UUID(int=5),
-        scope=SCOPE,
-        text=text,
-        metadata={},
-        attributed_to=Role.USER,
-        state="ACTIVE",
-        immutable=False,
-        expiration_date=None,
-        version=1,
-        event_id=None,
-        message_ordinal=None,
-        said_at=said_at,
-        valid_from=said_at,
-    )
+    memory = active_memory(day + 1, SCOPE, text, DAY_ONE + timedelta(days=day))
     score = Score(Signals(lexical=lexical), Weights(), fused)
     return Hit(PassageKey(memory.id), replace(memory, **values), score)
 
