@@ -66,7 +66,14 @@ from pipeline.domain.graph_names import (
     still_says,
 )
 from pipeline.domain.late_ends import LateEnds
-from pipeline.domain.working_graph import FactSource, WorkingEdge, WorkingGraph, same_slot, stored
+from pipeline.domain.working_graph import (
+    FactSource,
+    WorkingEdge,
+    WorkingGraph,
+    holds_at,
+    same_slot,
+    stored,
+)
 from pipeline.text import polarity
 from pipeline.text.names import is_self, named_in, plain_name, says
 from pipeline.text.past import is_past, past_until
@@ -205,17 +212,22 @@ def _late_ends(plan: WorkingGraph, edge: NewEdge, names: tuple[str, str]) -> lis
 
     None of the batch itself: its facts are related together. None by a name of several things.
     """
-    statements = plan.late.of(edge.relation, names)
-    if not statements or any(map(plan.nodes.has_namesake, (edge.source_id, edge.destination_id))):
+    ends = plan.late.of(edge.relation, names)
+    if not ends or any(map(plan.nodes.has_namesake, (edge.source_id, edge.destination_id))):
         return []
     said_at, own = plan.sources[edge.fact].said_at, {source.event_id for source in plan.sources}
+    owners = plan.owners(edge.destination_id) if any(owner for _, owner in ends) else {}
     return [
         _End(statement.since, statement.event_id)
-        for statement in statements
+        for statement, owner in ends
         if statement.said_at > said_at
         and statement.since > edge.valid_from
         and statement.event_id not in own
         and statement.memory_id not in plan.memories[edge.fact].beside
+        and (
+            owner is None
+            or any(holds_at(other, statement.since) for other in owners.get(owner, ()))
+        )
     ]
 
 

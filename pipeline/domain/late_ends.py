@@ -8,6 +8,7 @@ statement decide (pipeline/text/relation_ends), and in doubt nothing ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pipeline.domain.graph import LaterStatement
 from pipeline.domain.graph_names import compared_name
@@ -20,6 +21,13 @@ _Key = tuple[str, str, str]
 _SPEAKER = frozenset({"user", "the user", "i", "ich", "yo", "用户", "我"})
 
 
+class LateEnd(NamedTuple):
+    """A statement that ends a relation. `owner`: if it does so only if this one owns the thing."""
+
+    statement: LaterStatement
+    owner: str | None
+
+
 class LateEnds:
     """Stored statements that end a relation, by the relation and its names.
 
@@ -27,13 +35,13 @@ class LateEnds:
     """
 
     def __init__(self, statements: Iterable[LaterStatement] = ()) -> None:
-        self._by_edge: dict[_Key, list[LaterStatement]] = {}
+        self._by_edge: dict[_Key, list[LateEnd]] = {}
         for statement in statements:
             for end in said_ends(statement.text):
                 if _is_at_its_date(statement, end):
                     self._add(statement, end)
 
-    def of(self, relation: str, names: tuple[str, str]) -> Sequence[LaterStatement]:
+    def of(self, relation: str, names: tuple[str, str]) -> Sequence[LateEnd]:
         """The statements that end the relation between two names."""
         source, destination = map(compared_name, names)
         ends = self._by_edge.get((relation, source, destination), [])
@@ -43,16 +51,18 @@ class LateEnds:
 
     def _add(self, statement: LaterStatement, end: SaidEnd) -> None:
         """Index a statement. Its "I" is the person who said it, if that one has a name."""
-        if any(
-            is_self(name) and name.lower() not in _SPEAKER for name in (end.source, end.destination)
-        ):
+        said = (end.source, end.destination, *([end.owner] if end.owner else []))
+        if any(is_self(name) and name.lower() not in _SPEAKER for name in said):
             return
-        names = [
+        source, destination, *owner = [
             compared_name(statement.speaker if statement.speaker and is_self(name) else name)
-            for name in (end.source, end.destination)
+            for name in said
         ]
-        for relation in end.relations if all(names) else ():
-            self._by_edge.setdefault((relation, names[0], names[1]), []).append(statement)
+        if not (source and destination and all(owner)):
+            return
+        late = LateEnd(statement, owner[0] if owner else None)
+        for relation in end.relations:
+            self._by_edge.setdefault((relation, source, destination), []).append(late)
 
 
 def _is_at_its_date(statement: LaterStatement, end: SaidEnd) -> bool:

@@ -122,6 +122,14 @@ class WorkingGraph:
                 return other
         return None
 
+    def owners(self, thing: UUID) -> Mapping[str, Sequence[WorkingEdge]]:
+        """The edges of the owners of a thing, current and former, by their names."""
+        owners: dict[str, list[WorkingEdge]] = {}
+        for edge in (*self.edges.values(), *self.past.values()):
+            if edge.relation == "owns" and self.root(edge.destination) == self.root(thing):
+                owners.setdefault(compared_name(edge.names[0]), []).append(edge)
+        return owners
+
     def _between(
         self, edges: Mapping[UUID, WorkingEdge], source: UUID, relation: str, destination: UUID
     ) -> Iterator[WorkingEdge]:
@@ -290,6 +298,11 @@ def stored(edge: CurrentEdge) -> WorkingEdge:
         protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
         valid_to=edge.valid_to, text=edge.text,
     )  # fmt: skip
+
+
+def holds_at(edge: WorkingEdge, time: datetime) -> bool:
+    """True if an edge holds at a time."""
+    return edge.valid_from <= time and (edge.valid_to is None or edge.valid_to > time)
 
 
 def same_slot(fact: Fact, edge: WorkingEdge) -> bool:

@@ -2,6 +2,7 @@
 
     said_ends("User sold the Brompton.")           owns, of "User" and "Brompton"
     said_ends("User sold the Brompton for Tom.")   owns, of "User" and "Brompton for Tom"
+    said_ends("User sold the Brompton to Tom.")    owns, of "User" and "Brompton", to "Tom"
 
 No model reads the statement, and the relation arrives after it. So the whole statement must have
 one of the forms below, and the caller compares both names as they stand: "Hana almost left the Red
@@ -11,6 +12,7 @@ A form ends its own relations only. In doubt there is no end:
     sold books             only some of them, perhaps: what is sold needs a definite article
     left the office        a way home: what is left needs a proper name, behind an article one of
     left the Louvre        several words, without the word of a place ("Hotel", "Club")
+    gave the keys to Tom   a loan, perhaps: Tom must own them since then, which the caller checks
 
 A place with a name like that of a firm ("left Starbucks", "left Mercy General") is taken for one:
 a known risk. English, German, Spanish and Chinese; other languages have no form.
@@ -29,8 +31,8 @@ from pipeline.text.word_lists import words_of
 # Longest statement that is read, in characters: a longer one says more than an end.
 MOST_CHARS = 200
 
-# Relations, and the forms that end them: S is the source, D the destination. NAME: the destination,
-# a proper name.
+# Relations, and the forms that end them: S is the source, D the destination, B the new owner. NAME:
+# the destination, a proper name.
 _FORMS = """
 works_at
     S no longer works (?:at|for) D
@@ -68,6 +70,16 @@ owns
     S (?:vendió|ha vendido|regaló|ha regalado) ARTICLE D
     S ya no (?:posee|tiene) D
     S把D卖(?:掉)?了
+    S (?:has )?(?:sold|given|gave|gave away|given away) ARTICLE D to B
+    S (?:has )?(?:sold|given|gave) B ARTICLE D
+    B (?:has )?bought ARTICLE D from S
+    S hat ARTICLE D an B (?:verkauft|verschenkt)
+    S hat B ARTICLE D (?:verkauft|geschenkt)
+    S verkaufte ARTICLE D an B
+    B hat S ARTICLE D abgekauft
+    S (?:le )?(?:vendió|ha vendido|regaló|ha regalado) ARTICLE D a B
+    S把D(?:卖|送)给了?B了?
+    B从S(?:手里|那里|那儿)?买(?:下|走)?了D
 drives
     S no longer drives D
 plays
@@ -127,11 +139,15 @@ dating engaged_to
 _ARTICLE = r"(?:the|der|die|das|den|dem|el|la|los|las)"
 # An indefinite article: the statement does not say which one is meant.
 _ANY = r"(?:an?|eine?[mnr]?|une?|una?)"
+# A word without a small first letter.
+_PROPER = r"(?-i:[^\W\d_a-zß-ÿ])\S*?"
 _PARTS = {
     "S": r"(?P<source>.+?)",
     "D": rf"(?:{_ARTICLE} )?(?!{_ANY} )(?P<destination>.+?)",
     "ARTICLE D": rf"{_ARTICLE} (?P<destination>.+?)",
     "ARTICLE": _ARTICLE,
+    # A proper name of at most three words.
+    "B": rf"(?P<owner>{_PROPER}(?: {_PROPER}){{0,2}})",
     "NAME": rf"(?P<article>{_ARTICLE} )?(?P<destination>.+?)",
     "MORE": r"any(?: ?more| longer)",
 }
@@ -153,12 +169,16 @@ _BETWEEN = words_of("and da das de del der des di do dos of la le los und van vo
 
 
 class SaidEnd(NamedTuple):
-    """An end of one of the relations between two names. `when`: the date that the words give."""
+    """An end of one of the relations between two names.
+
+    `when`: the date that the words give. `owner`: the person to whom the destination goes.
+    """
 
     relations: tuple[str, ...]
     source: str
     destination: str
     when: Span | None
+    owner: str | None = None
 
 
 def _read(table: str) -> Iterator[tuple[tuple[str, ...], re.Pattern[str]]]:
@@ -166,7 +186,7 @@ def _read(table: str) -> Iterator[tuple[tuple[str, ...], re.Pattern[str]]]:
     relations: tuple[str, ...] = ()
     for line in table.strip().splitlines():
         if line.startswith(" "):
-            form = re.sub("MORE|NAME|ARTICLE D|ARTICLE|[SD]", _part, line.strip())
+            form = re.sub("MORE|NAME|ARTICLE D|ARTICLE|[SDB]", _part, line.strip())
             # In a title, "Left Work", capitals tell no names apart.
             yield relations, re.compile(form, 0 if "NAME" in line else re.IGNORECASE)
         else:
@@ -201,7 +221,9 @@ def said_ends(text: str) -> list[SaidEnd]:
         return []
     matches = ((relations, form.fullmatch(words)) for relations, form in FORMS)
     return [
-        SaidEnd(relations, match["source"], match["destination"], when)
+        SaidEnd(
+            relations, match["source"], match["destination"], when, match.groupdict().get("owner")
+        )
         for relations, match in matches
         if match is not None and _is_definite(match)
     ]

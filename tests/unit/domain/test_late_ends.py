@@ -245,7 +245,8 @@ def later(text: str, *, since: datetime = MAY, speaker: str | None = None) -> La
 
 def ended(statement: LaterStatement, of: Edge) -> bool:
     source, relation, destination = of
-    return statement in LateEnds([statement]).of(relation, (source, destination))
+    ends = LateEnds([statement]).of(relation, (source, destination))
+    return statement in (end.statement for end in ends)
 
 
 @pytest.mark.parametrize(("text", "over"), rows(ENDS))
