@@ -144,7 +144,7 @@ class CurrentEdge:
     `protected`: a person pinned or edited the memory that states it, or it is immutable.
     `memory_id`, `slot`, `said_at` and `text` are those of that memory, which has its time from the
     last statement; None and "" if it is not active. `valid_to`: it has ended then; None for a
-    current edge.
+    current edge. `disputed`: the memory is or was in a conflict.
     """
 
     id: UUID
@@ -161,6 +161,7 @@ class CurrentEdge:
     said_at: datetime | None = None
     valid_to: datetime | None = None
     text: str = ""
+    disputed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +242,13 @@ class EndedEdge:
     """An edge to close, or to close earlier, and the fact that ends it.
 
     `valid_to`: the time since when it does not hold; None for an edge that a better one replaces.
+    `followed_by`: the stored event that ends it, in place of the fact's.
     """
 
     id: UUID
     valid_to: datetime | None
     fact: int
+    followed_by: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ The facts are applied in order to a copy of the stored edges. For each edge that
     an excluded edge was said again   INVALIDATE of it, ADD of an edge that ends when it was said
                                       again, and ADD of the excluded edge from then on
     a later statement ends it         ADD of an edge that has ended then
+    it gives a later thing's name     ADD, and INVALIDATE of what the later thing's edges replace
     the fact adds ("also") or plans   ADD; nothing ends
     it is of the past                 ADD of an edge that has ended; nothing ends
     otherwise                         ADD
@@ -66,6 +67,7 @@ from pipeline.domain.graph_names import (
     still_says,
 )
 from pipeline.domain.late_ends import LateEnds
+from pipeline.domain.late_names import other_name
 from pipeline.domain.working_graph import (
     FactSource,
     WorkingEdge,
@@ -158,7 +160,7 @@ def _state(
     if name in NAMING and not is_self(ends[1].name):
         if not says(plan.facts[fact].text, ends[1].name):
             return
-        destination = plan.nodes.alias(ends[1], source)
+        destination = other_name(plan, fact, (ends[0].name, source), ends[1])
     else:
         destination = plan.nodes.find(
             ends[1],

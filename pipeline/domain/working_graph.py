@@ -63,7 +63,7 @@ class WorkingEdge:
     """An edge of the working copy. `fact`: the fact of this batch that states it; else None.
 
     `said_at`: the last statement of it. `text`: the active memory that states it, or the fact.
-    `valid_to`: its end; None for a current edge.
+    `valid_to`: its end; None for a current edge. `disputed`: see CurrentEdge.
     """
 
     id: UUID
@@ -81,6 +81,7 @@ class WorkingEdge:
     slot: str | None = None
     valid_to: datetime | None = None
     text: str = ""
+    disputed: bool = False
 
 
 @dataclass(slots=True)
@@ -130,6 +131,14 @@ class WorkingGraph:
                 owners.setdefault(compared_name(edge.names[0]), []).append(edge)
         return owners
 
+    def touching(self, root: UUID) -> dict[UUID, WorkingEdge]:
+        """The edges of a thing, current and ended."""
+        return {
+            edge.id: edge
+            for edge in (*self.edges.values(), *self.past.values())
+            if root in self._ends(edge)
+        }
+
     def _between(
         self, edges: Mapping[UUID, WorkingEdge], source: UUID, relation: str, destination: UUID
     ) -> Iterator[WorkingEdge]:
@@ -162,7 +171,7 @@ class WorkingGraph:
                 return True
             mine = first in both or (ends_both(edge.relation) and second in both)
             name = edge.names[1] if later else destination.name
-            if not mine or not _dooms(ending, name, ended, superseded=superseded):
+            if not mine or not dooms(ending, name, ended, superseded=superseded):
                 return False
             return not (adds or (later and stands_beside(edge.text, edge.names[1])))
 
@@ -241,20 +250,32 @@ class WorkingGraph:
         self._end_at(edge, max(self.start(fact), edge.valid_from), fact)
         return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
 
+    def end_with(self, edge: WorkingEdge, fact: int, later: WorkingEdge, reason: str) -> None:
+        """End a current edge when a stored one began, by its event, unless a person protects it."""
+        if edge.protected:
+            return self.note(fact, GraphOutcome.NOOP, edge, PROTECTED)
+        del self.edges[edge.id]
+        self._end_at(edge, later.valid_from, fact, later.event_id)
+        return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
+
     def end_earlier(self, edge: WorkingEdge, fact: int) -> None:
         """Move the end of an edge that has ended to the time of the fact."""
         self._end_at(edge, self.start(fact), fact)
         self.note(fact, GraphOutcome.UPDATE, edge, ENDED_EARLIER)
 
-    def _end_at(self, edge: WorkingEdge, until: datetime, fact: int) -> None:
+    def _end_at(
+        self, edge: WorkingEdge, until: datetime, fact: int, followed_by: UUID | None = None
+    ) -> None:
+        """Set the end of an edge, by a fact, or by a stored event."""
         edge.valid_to = until
         self.past[edge.id] = edge
         if edge.new is not None:
-            edge.new = replace(edge.new, valid_to=until, ended_by=fact, followed_by=None)
+            by = None if followed_by else fact
+            edge.new = replace(edge.new, valid_to=until, ended_by=by, followed_by=followed_by)
             self.added[edge.id] = edge.new
         else:
             self.ended = [ended for ended in self.ended if ended.id != edge.id]
-            self.ended.append(EndedEdge(edge.id, until, fact))
+            self.ended.append(EndedEdge(edge.id, until, fact, followed_by))
 
     def interrupt(self, edge: WorkingEdge, fact: int, reason: str) -> WorkingEdge:
         """Close an edge at the time of the fact, and open it again when it was said again."""
@@ -296,7 +317,7 @@ def stored(edge: CurrentEdge) -> WorkingEdge:
         edge.id, edge.source_id, edge.relation, edge.destination_id,
         (edge.source, edge.destination), edge.valid_from, edge.said_at or edge.valid_from,
         protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
-        valid_to=edge.valid_to, text=edge.text,
+        valid_to=edge.valid_to, text=edge.text, disputed=edge.disputed,
     )  # fmt: skip
 
 
@@ -310,7 +331,7 @@ def same_slot(fact: Fact, edge: WorkingEdge) -> bool:
     return is_of_its_slot(fact, edge.names[0], edge.relation)
 
 
-def _dooms(ending: str, destination: str, ended: str, *, superseded: bool) -> bool:
+def dooms(ending: str, destination: str, ended: str, *, superseded: bool) -> bool:
     """True if an edge ends those of the relation `ended` of the same source.
 
     `superseded`: the statement of one of the two supersedes the other.

@@ -130,7 +130,7 @@ class Graph:
             CurrentEdge(
                 row.id, row.source_id, row.source, row.relation, row.destination_id,
                 row.destination, row.valid_from, row.protected, row.event_id, row.memory_id,
-                row.slot, row.said_at, row.valid_to, row.text or "",
+                row.slot, row.said_at, row.valid_to, row.text or "", row.disputed,
             )
             for row in rows
         ]  # fmt: skip

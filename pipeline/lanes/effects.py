@@ -210,7 +210,7 @@ class GraphEffects:
         return {
             "id": edge.id,
             "valid_to": edge.valid_to,
-            "ended_by": origin["event_id"],
+            "ended_by": edge.followed_by or origin["event_id"],
             "memory_id": origin["memory_id"],
         }
 

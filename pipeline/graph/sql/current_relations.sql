@@ -1,6 +1,7 @@
 -- Relations of nodes, which are members of these roots, and relations that these memories state: the
 -- current ones, and those that ended after `since`. `protected`: no model changes the memory that
 -- states it. `said_at`: the last time that this memory was stated. `text`: how its text begins.
+-- `disputed`: the memory is or was in a conflict.
 WITH member AS MATERIALIZED (
     SELECT unnest(CAST(:roots AS uuid[])) AS id
     UNION SELECT e.id FROM entities e WHERE e.root_id = ANY (CAST(:roots AS uuid[]))
@@ -18,6 +19,7 @@ SELECT r.id, r.source_id, s.name AS source, r.relation, r.destination_id, d.name
        r.valid_from, s.root_id AS source_root, d.root_id AS destination_root,
        coalesce(m.pinned OR m.immutable OR m.edited_at IS NOT NULL, false) AS protected,
        r.event_id, r.memory_id, m.slot, m.said_at, left(m.text, 400) AS text,
+       EXISTS (SELECT FROM conflict_members c WHERE c.memory_id = r.memory_id) AS disputed,
        CASE WHEN r.expired_at IS NOT NULL THEN r.valid_to END AS valid_to
 FROM near JOIN relations r USING (id)
 JOIN entities s ON s.id = r.source_id

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import permutations
 
 import pytest
+from sqlalchemy import text
 
 from pipeline.stores import Ledger
 from tests.integration.graph.stories import (
@@ -52,7 +53,26 @@ LEFT = (
     stops("Edda", "squash", 10, "stopped playing"),
 )
 QUIT = stops("Edda", "squash", 30, "quit")
+NICKNAME = (
+    works("Halvor", "Siemens", 0),
+    Stated("Halvor is also known as Bo.", ("Halvor", "also_known_as", "Bo"), 1, "nickname"),
+    works("Bo", "Bosch", 10),
+)
 ORDERS = 12
+
+
+# Each memory is a statement of a conflict.
+OPEN_CONFLICT = """
+    WITH conflict AS (
+        INSERT INTO conflicts (id, project_id, lane_id, slot, event_id)
+        SELECT gen_random_uuid(), project_id, lane_id, 'halvor/employer', event_id
+        FROM memories ORDER BY id LIMIT 1
+        RETURNING id
+    )
+    INSERT INTO conflict_members (conflict_id, memory_id, against_id, lane_id, text_hash)
+    SELECT c.id, m.id, o.id, m.lane_id, m.text_hash
+    FROM conflict c, memories m JOIN memories o ON o.id <> m.id
+"""
 
 
 @pytest.fixture
@@ -118,6 +138,36 @@ async def test_a_late_end_leaves_what_was_said_again_and_its_undo_restores_the_r
     answer = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
     assert answer.status_code == 200, answer.text
     assert await wrong_reads(service, (first, again, QUIT), "maya") == []
+
+
+@pytest.mark.parametrize("order", list(permutations(NICKNAME)))
+async def test_another_name_joins_two_time_lines_until_the_later_statement_is_undone(
+    service: Service, order: Sequence[Stated]
+) -> None:
+    service.engine.with_model(Attentive(NICKNAME))
+    events = {statement.edge: await tell(service, statement, user_id="maya") for statement in order}
+    first, named, later = NICKNAME
+    joined = ("Halvor", "works_at", "Bosch")
+    for day, expected in ((5, first.edge), (12, joined)):
+        edges = await drawn(service, "maya", valid_at=noon(day))
+        assert set(edges) == {named.edge, expected}, order
+    path = f"/v1/event/{events[later.edge]}/undo/"
+    assert (await service.client.post(path, json={})).status_code == 200
+    assert set(await drawn(service, "maya")) == {named.edge, first.edge}
+
+
+async def test_another_name_ends_nothing_of_a_value_in_a_conflict(
+    service: Service, ledger: Ledger
+) -> None:
+    service.engine.with_model(Attentive(NICKNAME))
+    first, named, later = NICKNAME
+    for statement in (first, later):
+        await tell(service, statement, user_id="maya")
+    async with ledger.engine.begin() as connection:
+        await connection.execute(text(OPEN_CONFLICT))
+    await tell(service, named, user_id="maya")
+    held = {first.edge, named.edge, ("Halvor", "works_at", "Bosch")}
+    assert set(await drawn(service, "maya")) == held
 
 
 async def test_an_end_of_another_scope_or_of_a_deleted_memory_ends_nothing(
