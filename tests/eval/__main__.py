@@ -1,11 +1,11 @@
 """The whole evaluation, written to docs/benchmarks/evaluation.*.
 
-    python -m tests.eval                                     scenarios, graphs, questions,
-                                                             candidates and precision, with the
-                                                             stand-in
+    python -m tests.eval                                     scenarios, graphs, also after shuffled
+                                                             arrival, questions, candidates and
+                                                             precision, with the stand-in
     python -m tests.eval --model openai/… --judge openai/…   scenarios and questions, live models
 
-With the stand-in the exit code is 1 if a store is wrong or a memory was harmed.
+With the stand-in the exit code is 1 if a store or a graph is wrong or a memory was harmed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import subprocess
 import sys
 
 from tests.eval import report
+from tests.eval.graphs import late
 from tests.eval.graphs import run as graphs
 from tests.eval.models import STAND_IN
 from tests.eval.questions.run import run as ask_questions
-from tests.eval.report import graph_table, question_table, scenario_table
+from tests.eval.report import graph_table, late_table, question_table, scenario_table
 from tests.eval.scenarios.dialogues import load
 from tests.eval.scenarios.run import LIVE, WAYS, problems
 from tests.eval.scenarios.run import run as play_scenarios
@@ -35,7 +36,7 @@ async def evaluate(model: str | None, judge: str | None) -> list[str]:
     lines = problems(ways)
     print("\n".join(lines))
     if model is None:
-        lines += await evaluate_graphs()
+        lines += await evaluate_graphs() + await evaluate_late()
     answers = await ask_questions(model, judge)
     report.record("questions", answers, name)
     print(question_table(answers))
@@ -49,6 +50,17 @@ async def evaluate_graphs() -> list[str]:
     report.record("graphs", figures)
     print(graph_table(figures))
     lines = graphs.problems(ways)
+    print("\n".join(lines))
+    return lines
+
+
+async def evaluate_late() -> list[str]:
+    """Run and record the graphs after shuffled arrival; the problems."""
+    played = await late.run()
+    figures = late.figures(played)
+    report.record("graphs_late", figures)
+    print(late_table(figures))
+    lines = late.problems(played)
     print("\n".join(lines))
     return lines
 

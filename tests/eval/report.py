@@ -55,6 +55,13 @@ repair. Invalid relations are then left out and the graph is partial; it fails i
 add itself never does.
 Command: `python -m tests.eval.graphs`.
 """
+LATE = """
+The same dialogues, each played twice by the good model: with its messages in order, and with its
+messages in a shuffled order but their own dates. For the time of each message, the graph that the
+API returns with `valid_at` must be the same both times. `right`: times for which it is. `missing`
+and `extra`: relations that a graph after shuffled arrival lacks, or has too much, over all times.
+Command: `python -m tests.eval.graphs.late`.
+"""
 QUESTIONS = """
 Questions about five long conversations of our own, all of one user, answered from Memlane's best
 memories, from the nearest chunks of the text (RAG, `local/minilm`), and from the whole text.
@@ -92,6 +99,7 @@ def page(report: Figures) -> str:
     for title, about, part, draw in (
         ("Scenarios", SCENARIOS, "scenarios", scenario_table),
         ("Graphs", GRAPHS, "graphs", graph_table),
+        ("Graphs after shuffled arrival", LATE, "graphs_late", late_table),
         ("Questions", QUESTIONS, "questions", question_table),
     ):
         models = {name: run[part] for name, run in report["models"].items() if part in run}
@@ -175,6 +183,21 @@ def graph_table(ways: Figures) -> str:
         for name, way in ways.items()
     ]
     return table(head, rows)
+
+
+def late_table(figures: Figures) -> str:
+    """A row for each language, and one for all."""
+    rows = [
+        (
+            language,
+            f"{row['dialogues']}",
+            f"{row['right']} of {row['times']}",
+            f"{row['missing']}",
+            f"{row['extra']}",
+        )
+        for language, row in figures.items()
+    ]
+    return table(("language", "dialogues", "right", "missing", "extra"), rows)
 
 
 def question_table(figures: Figures) -> str:

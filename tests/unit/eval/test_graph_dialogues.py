@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.eval.graphs import late
 from tests.eval.graphs.answers import BAD, GraphAnswers, GraphOracle
 from tests.eval.graphs.play import PlayedGraph
 from tests.eval.graphs.run import WAYS, GraphWay, load, problems
@@ -97,3 +98,14 @@ def test_wrong_graphs_harm_and_failed_events_are_problems() -> None:
     )
     assert "| good | 1 of 1 | 2 of 2 | 1 of 1 | 0 | 0 of 1 |" in graph_table({GOOD: way.figures()})
     assert set(WAYS) == {GOOD, *BAD}
+
+
+def test_a_graph_that_differs_after_shuffled_arrival_is_a_problem() -> None:
+    first, second = (turn.at for turn in MOVE.turns)
+    bern, porto = (frozenset({("Ines", "lives_in", place)}) for place in ("Bern", "Porto"))
+    right = late.PlayedTwice(MOVE, {first: bern, second: porto}, {first: bern, second: porto})
+    assert late.problems([right]) == []
+    wrong = replace(right, late={first: frozenset(), second: bern | porto})
+    assert len(late.problems([right, wrong])) == 2
+    row = {"dialogues": 2, "times": 4, "right": 2, "missing": 1, "extra": 1}
+    assert late.figures([right, wrong]) == {"en": row, "all": row}

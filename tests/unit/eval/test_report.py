@@ -40,11 +40,16 @@ def test_parts_and_models_are_merged_into_one_page(
     report.record("scenarios", {GOOD: right.figures()})
     report.record("questions", {"methods": {"Memlane": method(81.5)}}, "openai/live")
     report.record("precision", "exact sets: 75 %")
+    row = {"dialogues": 2, "times": 5, "right": 4, "missing": 0, "extra": 1}
+    report.record("graphs_late", {"en": row, "all": row})
     page = (tmp_path / "evaluation.md").read_text("utf-8")
     assert "| good | 1 of 1 | 0 of 0 | 2 of 2 | 0 | 0 | 0 of 1 | 2 | 900 | 900 | 1 |" in page
     assert "`openai/live`:" in page
     assert "| Memlane | 81.5 | 81.5 |  | 81.5 |" in page
     assert "exact sets: 75 %" in page
+    section = page.split("## Graphs after shuffled arrival\n")[1].split("\n## ")[0]
+    assert "Command: `python -m tests.eval.graphs.late`." in section
+    assert "| all | 2 | 4 of 5 | 0 | 1 |" in section
     assert (tmp_path / "evaluation.png").read_bytes().startswith(b"\x89PNG")
     assert report.page(report.recorded()) == page
 
