@@ -84,6 +84,11 @@ Aliases = dict[str, str]
 Judgement = tuple[Outcome, str, str | None, Entry | None]
 # Cached, because a batch compares each fact with each stored sentence.
 _key = lru_cache(maxsize=4096)(same_text)
+# The end of a job that is not named.
+_NO_JOB = re.compile(
+    r" (?:their|his|her) (?:old )?(?:job|position)\b"
+    r"| (?:was )?(?P<how>(?:fired|laid off|made redundant|(?<!was )resigned)(?: (?:on|in) .+)?)$"
+)
 
 
 def decide_facts(facts: Sequence[Fact], neighbours: Sequence[Neighbour]) -> tuple[Decision, ...]:
@@ -217,10 +222,12 @@ def _flips(new: Slot, old: Slot) -> bool:
 
 def _flip_text(text: str, new: Slot, old_text: str) -> str:
     """The text to store after a flip: "quit their job" names the job that is stored."""
-    if new.relation == "works" and not new.value and re.search(r" (?:their|his|her) job", text):
-        subject, verb, rest = old_text.rstrip(".").partition(" works ")
-        return f"{subject} no longer{verb}{rest}" if verb else text
-    return text
+    match = _NO_JOB.search(text) if new.relation == "works" and not new.value else None
+    subject, verb, rest = old_text.rstrip(".").partition(" works ")
+    if not match or not verb:
+        return text
+    aside = f" ({match['how']})" if match["how"] else ""
+    return f"{subject} no longer{verb}{rest}{aside}"
 
 
 def _knows(new: Slot, old: Slot) -> bool:

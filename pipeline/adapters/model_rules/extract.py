@@ -162,12 +162,14 @@ def _fact(text: str, sourced: SourcedMessage, request: ExtractionRequest) -> Fac
     if slot is None:
         return fact
     kind = relation_of(slot.relation).kind
+    # "Quit their job" is about the employer and about the occupation.
+    attribute = "" if slot.relation == "works" else slot.relation.removeprefix("attribute_")
     return replace(
         fact,
         kind=kind,
         memory_type=memory_type(kind, valid_from),
         subject=speaker if speaker and is_the_user(slot.subject) else slot.subject,
-        attribute=attribute_name(slot.relation.removeprefix("attribute_")),
+        attribute=attribute_name(attribute) if attribute else None,
     )
 
 

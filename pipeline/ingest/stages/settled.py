@@ -129,10 +129,10 @@ def _near(fact: Fact, neighbour: Neighbour, far: float) -> bool:
         return True
     if neighbour.slot is None and fact.slot is None and changes(fact.text):
         return True
-    return _related(fact.text, fact.slot, neighbour.text, neighbour.slot)
+    return is_related(fact.text, fact.slot, neighbour.text, neighbour.slot)
 
 
-def _related(text: str, slot: str | None, other_text: str, other_slot: str | None) -> bool:
+def is_related(text: str, slot: str | None, other_text: str, other_slot: str | None) -> bool:
     """True for slots of one subject and topic, or a common word besides the subject.
 
     Without slots also for one stated slot, topic or matter.
@@ -165,6 +165,6 @@ def _near_each_other(facts: Sequence[Fact], left: Sequence[int], retrieved: Retr
         if first.source.event == second.source.event:  # a turn does not contradict itself
             continue
         cosine = float(unpack(retrieved.vectors[place]) @ unpack(retrieved.vectors[other]))
-        if cosine >= retrieved.far or _related(first.text, first.slot, second.text, second.slot):
+        if cosine >= retrieved.far or is_related(first.text, first.slot, second.text, second.slot):
             near |= {place, other}
     return near

@@ -11,10 +11,12 @@ from uuid import UUID
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.conservation import Replacement, objection
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, Neighbour, Outcome
 from pipeline.domain.graph import RelationRequest, StoredRelation
 from pipeline.domain.messages import Source
+from pipeline.ingest.stages.settled import is_related
 from tests.support.right_facts import parts, read, table
 
 STORES = """
@@ -45,6 +47,13 @@ I work as a teacher at Greenwood. => \
 User works as a teacher at Greenwood
 User works as a nurse at Charité => I quit my job. => User no longer works as a nurse at Charité
 User works at Acme => I lost my job at Acme. => User no longer works at Acme
+User works at Acme => I quit my job. => User no longer works at Acme
+User works as a nurse => I quit my job. => User no longer works as a nurse
+User works as a nurse => I resigned from my job. => User no longer works as a nurse
+User works at Acme => I resigned from my position. => User no longer works at Acme
+User works at Acme => I gave up my job. => User no longer works at Acme
+User works at Acme => I resigned yesterday. => User no longer works at Acme (resigned on 2026-03-08)
+User works as a nurse => I was laid off. => User no longer works as a nurse (laid off)
 User works at Acme => My wife quit her job. => User works at Acme | User's wife quit her job
 User works at Acme => I work at home. => User works at Acme | User works at home
 User drives a Volvo => I drive a hard bargain. => User drives a Volvo
@@ -114,7 +123,9 @@ User plays chess => I don't play chess. => User does not play chess
 User plays chess => I no longer play chess. => User no longer plays chess
 User smokes => I stopped smoking in January. => User no longer smokes (since 2026-01)
 User works at Nordwind => I no longer work. => User no longer works
-User works at Nordwind => I was fired yesterday. => User was fired on 2026-03-08
+User works at Nordwind => \
+I was fired yesterday. => \
+User no longer works at Nordwind (fired on 2026-03-08)
 User plans to fly to Rome on 2026-03-13 => \
 I'm not flying to Rome on Friday. => \
 User is not flying to Rome on 2026-03-13
@@ -205,6 +216,27 @@ User works as a plumber => I have work at 8.
 User works at Nordwind => I was fired in 2012.
 User works at Nordwind => I was laid off two years ago.
 User works at Nordwind => I quit my job in 2012.
+User works at Nordwind => I quit smoking.
+User works at Nordwind => I want to quit my job.
+User works as a plumber => I want to quit my job.
+User works at Nordwind => My brother quit his job.
+User works as a plumber => My brother was fired yesterday.
+User works at Nordwind => My brother resigned.
+User works at Nordwind => I almost quit my job.
+User works at Nordwind => I never quit my job.
+User works at Nordwind => I didn't quit my job.
+User works at Nordwind => I might quit my job.
+User works at Nordwind => I quit my job search.
+User works at Nordwind => I quit my side job.
+User works at Nordwind => I quit my job at Contoso.
+User works as a plumber => I quit my job as a waiter.
+User works at Nordwind => I lost my position in the queue.
+User works at Nordwind => I resigned from the board.
+User works at Nordwind => I resigned myself to it.
+User works at Nordwind => I gave up my seat.
+User works at Nordwind => I wasn't fired.
+User works at Nordwind => I was almost fired.
+User works at Nordwind => I resigned in 2012.
 User is married to Emil => I'm in a relationship with chocolate.
 User is married to Emil => I'm not happily married.
 User plays chess => I can't play chess right now.
@@ -242,6 +274,21 @@ async def after(before: list[str], line: str) -> list[str]:
 @pytest.mark.parametrize(("before", "line", "then"), table(STORES))
 async def test_a_sentence_changes_what_it_is_about(before: str, line: str, then: str) -> None:
     assert await after(parts(before), line) == parts(then)
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "then"), [row for row in table(STORES) if "no longer works" in row[2]]
+)
+async def test_the_end_of_a_job_is_compared_with_it_and_loses_nothing(
+    before: str, line: str, then: str
+) -> None:
+    [fact] = await read(line)
+    [memory] = await read(before.replace("User works", "I work"))
+    change = Replacement(
+        old=before, new=then, fact=fact.text, old_slot=memory.slot, fact_slot=fact.slot
+    )
+    assert objection(change) is None
+    assert is_related(fact.text, fact.slot, before, memory.slot)
 
 
 @pytest.mark.parametrize(("before", "line"), table(LEFT))
