@@ -51,12 +51,12 @@ class LateEnds:
 
     def _add(self, statement: LaterStatement, end: SaidEnd) -> None:
         """Index a statement. Its "I" is the person who said it, if that one has a name."""
-        said = (end.source, end.destination, *([end.owner] if end.owner else []))
-        if any(is_self(name) and name.lower() not in _SPEAKER for name in said):
+        names = (end.source, end.destination, *([end.owner] if end.owner else []))
+        if any(is_self(name) and name.lower() not in _SPEAKER for name in names):
             return
         source, destination, *owner = [
             compared_name(statement.speaker if statement.speaker and is_self(name) else name)
-            for name in said
+            for name in names
         ]
         if not (source and destination and all(owner)):
             return

@@ -10,6 +10,7 @@ The whole statement must have one of the forms below. English, German, Spanish a
 from __future__ import annotations
 
 import re
+from itertools import product
 
 from pipeline.text.names import is_self
 
@@ -58,12 +59,11 @@ def says_other_name(text: str, name: str, other: str) -> bool:
     if len(text) > MOST_CHARS:
         return False
     words = " ".join(text.casefold().split()).rstrip(".!。！ ")
-    names = [_SPEAKER if is_self(each) else (each.casefold(),) for each in (name, other)]
+    spellings = [_SPEAKER if is_self(each) else (each.casefold(),) for each in (name, other)]
     return any(
-        _FORM.fullmatch(_marked(words, first, second)) is not None
-        for one in names[0]
-        for two in names[1]
-        for first, second in ((one, two), (two, one))
+        _FORM.fullmatch(_marked(words, *pair)) is not None
+        for both in product(*spellings)
+        for pair in (both, both[::-1])
     )
 
 

@@ -86,7 +86,7 @@ Judgement = tuple[Outcome, str, str | None, Entry | None]
 _key = lru_cache(maxsize=4096)(same_text)
 # The end of a job that is not named.
 _NO_JOB = re.compile(
-    r" (?:their|his|her) (?:old )?(?:job|position)\b"
+    r" (?:their|his|her) (?:job|position)\b"
     r"| (?:was )?(?P<how>(?:fired|laid off|made redundant|(?<!was )resigned)(?: (?:on|in) .+)?)$"
 )
 

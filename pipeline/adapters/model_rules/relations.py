@@ -150,8 +150,8 @@ RULES: tuple[Rule, ...] = (
     Rule("works_as", r"(?:got|was) promoted to (?:be )?(?P<works_as>.+)", "works{as}", "promoted!"),
     Rule("works", rf"(?:quit|left|lost|resigned from) {A} (?:old )?(?:job|position)(?: as {JOB})?"
          rf"{AT}", "no longer works{as}{at}", "left", needs="job", positive=False),
-    Rule("works", rf"(?:quit|left|lost|gave up) {A} (?:old )?job|resigned"
-         rf"(?: from {A} (?:old )?(?:job|position))?", positive=False),
+    Rule("works", rf"(?:quit|left|lost|gave up) {A} job|resigned"
+         rf"(?: from {A} (?:job|position))?", positive=False),
     Rule("works", "works", needs="negated"),
     Rule("works", r"(?:is )?(?:retired|unemployed)(?: from .+)?"
          r"|was (?:laid off|fired|made redundant)(?: from (?P<works_at>.+))?", positive=False),

@@ -322,10 +322,13 @@ def slots_of(text: str) -> tuple[Slot, ...]:
 
 
 def _is_past_end(read: Reading) -> bool:
-    """True for the end of a job without an employer, in some year: "was fired in 2015"."""
+    """True for the end of a job without an employer, in some year or month: "was fired in 2015".
+
+    The job that is stored may be a later one.
+    """
     ended = read.rule.relation == "works" and not read.rule.positive
     named = any(read.groups.values()) or "retired" in read.predicate
-    return ended and not named and re.fullmatch(r"in \d{4}", read.when) is not None
+    return ended and not named and re.fullmatch(r"in \d{4}(?:-\d\d)?", read.when) is not None
 
 
 def _plain(text: str) -> str:

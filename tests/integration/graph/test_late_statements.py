@@ -166,8 +166,8 @@ async def test_another_name_ends_nothing_of_a_value_in_a_conflict(
     async with ledger.engine.begin() as connection:
         await connection.execute(text(OPEN_CONFLICT))
     await tell(service, named, user_id="maya")
-    held = {first.edge, named.edge, ("Halvor", "works_at", "Bosch")}
-    assert set(await drawn(service, "maya")) == held
+    both = {first.edge, named.edge, ("Halvor", "works_at", "Bosch")}
+    assert set(await drawn(service, "maya")) == both
 
 
 async def test_an_end_of_another_scope_or_of_a_deleted_memory_ends_nothing(

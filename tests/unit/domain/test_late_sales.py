@@ -30,7 +30,7 @@ Nerea le ha regalado el Kestrel a Kim.                   | Nerea | Kim | Kestrel
 吴梅把帆船送给高远了。                                    | 吴梅 | 高远 | 帆船
 高远从吴梅手里买下了帆船。                                | 吴梅 | 高远 | 帆船
 """
-# Statements after which the former owner owns it, whatever the model says of the other person.
+# Statements after which the former owner owns it, also if the model says that the other person does.
 CARELESS = """
 Tove sold a painting of the Kestrel to Kim.              | Tove | Kim | Kestrel
 Tove sold the painting of the Kestrel to Kim.            | Tove | Kim | Kestrel
@@ -71,7 +71,7 @@ def rows(table: str) -> list[list[str]]:
 
 
 def owners(text: str, former: str, new: str, thing: str, *states: str) -> set[str]:
-    """What holds if the former owner arrives behind a statement."""
+    """Edges that hold if the former owner arrives behind a statement."""
     story = Story()
     story.arrive(said(10, text, *states))
     story.arrive(said(0, f"{former} owns the {thing}.", f"{former} owns {thing}"))
@@ -97,8 +97,8 @@ def test_a_sale_to_a_name_that_does_not_own_the_thing_ends_nothing(
     text: str, former: str, new: str, thing: str
 ):
     of_another = f"Ingmar owns {thing}"
-    held = owners(text, former, new, thing, of_another, f"{new} owns harbour")
-    assert f"{former} owns {thing}" in held
+    edges = owners(text, former, new, thing, of_another, f"{new} owns harbour")
+    assert f"{former} owns {thing}" in edges
 
 
 def test_the_ownership_of_the_buyer_counts_at_the_time_of_the_sale():
