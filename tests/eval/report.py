@@ -75,7 +75,10 @@ def record(part: str, figures: Any, model: str = STAND_IN) -> None:
     report = recorded()
     models = report["models"]
     models.setdefault(model, {})[part] = figures
-    report |= {"at": datetime.now(UTC).date().isoformat(), "cores": os.cpu_count()}  # noqa: TID251
+    today = datetime.now(UTC).date().isoformat()  # noqa: TID251
+    report.setdefault("at", today)
+    report.setdefault("dates", {}).setdefault(model, {})[part] = today
+    report["cores"] = os.cpu_count()
     RECORD.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     write(report)
 
@@ -95,7 +98,7 @@ def page(report: Figures) -> str:
     """Markdown page of the recorded figures."""
     parts = [INTRO]
     if "at" in report:
-        parts.append(f"Recorded {report['at']}, {report['cores']} cores.\n")
+        parts.append(f"Recorded {_first_date(report)}, {report['cores']} cores.\n")
     for title, about, part, draw in (
         ("Scenarios", SCENARIOS, "scenarios", scenario_table),
         ("Graphs", GRAPHS, "graphs", graph_table),
@@ -105,17 +108,38 @@ def page(report: Figures) -> str:
         models = {name: run[part] for name, run in report["models"].items() if part in run}
         if models:
             parts.append(f"## {title}\n{about}")
-            parts += [f"`{name}`:\n\n{draw(figures)}" for name, figures in models.items()]
+            parts += [
+                f"{_later_date(report, name, part)}`{name}`:\n\n{draw(figures)}"
+                for name, figures in models.items()
+            ]
     if any("questions" in run for run in report["models"].values()):
         parts.append("![F1 by method and model](evaluation.png)\n")
     return "\n".join([*parts, *_printed(report)])
+
+
+def _date(report: Figures, model: str, part: str) -> str:
+    """The day on which a part was recorded; `at` is that of parts without one of their own."""
+    return str(report.get("dates", {}).get(model, {}).get(part) or report.get("at", ""))
+
+
+def _first_date(report: Figures) -> str:
+    """The oldest day of a part."""
+    models = report["models"]
+    dates = [_date(report, model, part) for model, run in models.items() for part in run]
+    return min(dates, default=str(report["at"]))
+
+
+def _later_date(report: Figures, model: str, part: str) -> str:
+    """A paragraph for a part that was recorded later than the oldest one."""
+    date = _date(report, model, part)
+    return f"Recorded {date}.\n\n" if date and date != _first_date(report) else ""
 
 
 def _printed(report: Figures) -> list[str]:
     """The output of other commands."""
     stand_in = report["models"].get(STAND_IN, {})
     return [
-        f"## {title}\n\nCommand: `{command}`.\n\n```text\n{stand_in[part].strip()}\n```\n"
+        f"## {title}\n\n{_later_date(report, STAND_IN, part)}Command: `{command}`.\n\n```text\n{stand_in[part].strip()}\n```\n"
         for part, (title, command) in PRINTED.items()
         if part in stand_in
     ]

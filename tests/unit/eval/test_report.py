@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,21 @@ def test_another_store_out_of_order_is_a_problem() -> None:
     assert problems([way(GOOD, cat, porto), way(UNORDERED, porto, cat)]) == []
     [line] = problems([way(GOOD, cat, porto), way(UNORDERED, cat, bern)])
     assert "maya-moves-once" in line
+
+
+def test_a_part_that_was_recorded_later_has_its_own_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "FOLDER", tmp_path)
+    monkeypatch.setattr(report, "RECORD", tmp_path / "evaluation.json")
+    report.record("precision", "exact sets: 75 %")
+    report.RECORD.write_text(
+        json.dumps(report.recorded() | {"at": "2020-01-02", "dates": {}}), encoding="utf-8"
+    )
+    report.record("candidates", "all found")
+    page = report.page(report.recorded())
+    assert "Recorded 2020-01-02, " in page.split("\n## ")[0]
+    [older] = [part for part in page.split("\n## ") if "75 %" in part]
+    [newer] = [part for part in page.split("\n## ") if "all found" in part]
+    assert "Recorded" not in older
+    assert newer.count("Recorded 20") == 1
