@@ -8,8 +8,10 @@ nothing of the other thing was said before it.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from uuid import UUID
 
 from pipeline.domain.graph import Entity, Node
@@ -21,6 +23,19 @@ from pipeline.text.past import is_past
 from pipeline.text.relation_names import NAMING, ended_by, opposites
 
 ONE_THING = "Another name of the same thing has a later value."
+
+# Questions, quotations, conditions, guesses, plans and hearsay. Capitals tell "Will" from "will".
+_DOUBT = re.compile(
+    r"[?¿？\"“”„«»「」『』]"
+    r"|\b(?:[Ii]f|[Uu]nless|[Mm]aybe|[Pp]erhaps|[Pp]robably|[Aa]llegedly|[Aa]lmost|[Nn]early|will"
+    r"|would|may|might|could|should|says?|said|thinks?|believes?|hopes?|wants?|plans?|wishes|dreams"
+    r"|[Ww]enn|[Ff]alls|[Vv]ielleicht|[Aa]ngeblich|[Ff]ast|[Bb]einahe|wird|würde|könnte|sollte"
+    r"|möchte|sagte?|glaubt|hofft|[Ss]i|[Qq]uizás?|[Tt]al vez|[Cc]asi|podría|dic[ei]n?|dijo|cree"
+    r"|quiere|va a)\b|如果|要是|可能|也许|大概|打算|想|听说|据说|差点|说|会"
+)
+# Marks behind a name of which something is, and words before it.
+_ITS = ("'", "’", "s ", "的")
+_OF = (" of ", " von ", " de ")
 
 # Relations that a later one ends, with the destination, if it matters.
 _Ended = tuple[str, UUID | None]
@@ -53,6 +68,8 @@ def _end_replaced(
     if any(_joins(plan, root, edge) for edge in first):
         return  # no thing has a relation with itself
     second = [edge for key, edge in plan.touching(root).items() if key not in before]
+    if any(_is_owned(plan, root, edge) for edge in (*first, *second)):
+        return  # a pet may have the name of a person
     for own, others in ((first, second), (second, first)):
         # Else another person of the other name may have been known before.
         if all(_is_said_after(plan, fact, edge) for edge in others):
@@ -85,6 +102,10 @@ def _joins(plan: WorkingGraph, root: UUID, edge: WorkingEdge) -> bool:
     """True for an edge between a thing and its other name, which are two things then."""
     ends = plan.root(edge.source), plan.root(edge.destination)
     return ends == (root, root) and edge.relation not in NAMING
+
+
+def _is_owned(plan: WorkingGraph, root: UUID, edge: WorkingEdge) -> bool:
+    return edge.relation == "owns" and plan.root(edge.destination) == root
 
 
 def _following(
@@ -138,5 +159,18 @@ def _decides(plan: WorkingGraph, later: WorkingEdge, edge: WorkingEdge) -> bool:
 
 def _states_its_value(edge: WorkingEdge) -> bool:
     """True if an active memory states the edge as a value that holds from then on, and alone."""
-    text = edge.text
-    return says(text, edge.names[1]) and not polarity.adds(text) and not is_past(text)
+    text, (source, destination) = edge.text, edge.names
+    if not says(text, destination) or polarity.adds(text) or is_past(text) or _DOUBT.search(text):
+        return False
+    # "Does not like" is a value; "does not work at Aldi" is none.
+    if polarity.negates(text) and not opposites(edge.relation):
+        return False
+    return not _is_of_its_own(text, source)
+
+
+def _is_of_its_own(text: str, name: str) -> bool:
+    """True if a text is about something of a name: "Bob's brother", "the brother of Bob"."""
+    parts = text.casefold().split(name.casefold())
+    return any(
+        before.endswith(_OF) or behind.startswith(_ITS) for before, behind in pairwise(parts)
+    )

@@ -71,6 +71,36 @@ Halvor no es conocido como Bo.              | Halvor also_known_as Bo
 王磊叫小宝来吃饭。                           | 王磊 also_known_as 小宝
 """
 
+# Later statements that give no value, or that of another person. A careless model may say so.
+CARELESS = """
+Bo might work at Nordlys.
+Bo will work at Nordlys.
+Does Bo work at Nordlys?
+Bo does not work at Nordlys.
+Tove says that Bo works at Nordlys.
+If Bo works at Nordlys, all is well.
+Perhaps Bo works at Nordlys.
+"Bo works at Nordlys" is a song.
+Bo almost works at Nordlys.
+Bo's brother works at Nordlys.
+The brother of Bo works at Nordlys.
+Bo arbeitet vielleicht bei Nordlys.
+Bo arbeitet nicht bei Nordlys.
+Wenn Bo bei Nordlys arbeitet, ist alles gut.
+Bos Bruder arbeitet bei Nordlys.
+Der Bruder von Bo arbeitet bei Nordlys.
+Tove sagt, dass Bo bei Nordlys arbeitet.
+Quizás Bo trabaja en Nordlys.
+El hermano de Bo trabaja en Nordlys.
+Bo no trabaja en Nordlys.
+Bo podría trabajar en Nordlys.
+Bo可能在Nordlys工作。
+如果Bo在Nordlys工作就好了。
+Bo的弟弟在Nordlys工作。
+听说Bo在Nordlys工作。
+Bo不在Nordlys工作。
+"""
+
 
 def rows(table: str) -> list[tuple[str, str]]:
     pairs = (line.split("|") for line in table.strip().splitlines())
@@ -157,6 +187,8 @@ def test_the_model_may_state_the_names_in_either_order(order: tuple[int, ...]):
         said(50, "Bo and Halvor are friends.", "Bo has_friend Halvor"),
         said(50, "Halvor dislikes Bo.", "Halvor dislikes Bo"),
         said(50, "User's brother Bo plays squash.", "User has_brother Bo", "Bo plays squash"),
+        said(50, "User has a dog called Bo.", "User owns Bo"),
+        said(95, "User's cat is called Bo.", "User has_pet Bo"),
     ],
 )
 def test_a_name_that_may_be_that_of_another_person_ends_nothing(before: Said):
@@ -182,6 +214,7 @@ def test_a_name_that_two_persons_have_ends_nothing():
         said(90, "Bo works at a bank.", "Bo works_at bank"),
         said(90, "Bo likes Nordlys.", "Bo likes Nordlys"),
         said(0, "Bo works at Nordlys.", NORDLYS),
+        *(replace(LATER, text=text) for text in CARELESS.strip().splitlines()),
     ],
 )
 def test_a_later_statement_that_replaces_nothing_ends_nothing(later: Said):

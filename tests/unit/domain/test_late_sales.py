@@ -30,7 +30,7 @@ Nerea le ha regalado el Kestrel a Kim.                   | Nerea | Kim | Kestrel
 吴梅把帆船送给高远了。                                    | 吴梅 | 高远 | 帆船
 高远从吴梅手里买下了帆船。                                | 吴梅 | 高远 | 帆船
 """
-# Statements after which the former owner owns it, also if the model says that the other person does.
+# Statements after which the former owner owns it, also if the model states the other ownership.
 CARELESS = """
 Tove sold a painting of the Kestrel to Kim.              | Tove | Kim | Kestrel
 Tove sold the painting of the Kestrel to Kim.            | Tove | Kim | Kestrel
