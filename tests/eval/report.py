@@ -139,7 +139,8 @@ def _printed(report: Figures) -> list[str]:
     """The output of other commands."""
     stand_in = report["models"].get(STAND_IN, {})
     return [
-        f"## {title}\n\n{_later_date(report, STAND_IN, part)}Command: `{command}`.\n\n```text\n{stand_in[part].strip()}\n```\n"
+        f"## {title}\n\n{_later_date(report, STAND_IN, part)}Command: `{command}`.\n\n"
+        f"```text\n{stand_in[part].strip()}\n```\n"
         for part, (title, command) in PRINTED.items()
         if part in stand_in
     ]
