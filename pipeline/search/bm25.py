@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import CTE, Float, Integer, TextualSelect, Uuid
+from sqlalchemy import (
+    CTE,
+    ColumnElement,
+    Float,
+    FromClause,
+    Integer,
+    Text,
+    TextualSelect,
+    Uuid,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from pipeline.search.sql import statement
 from pipeline.text import terms
@@ -28,10 +38,17 @@ HELD_IN, HELD_BY = 0.5, 0.3
 # Most words of a query, the longest ones, that are searched inside compounds and for their parts:
 # each is compared with every word of the scope. Other words match whole words only.
 MOST_COMPOUND = 8
+_COLUMNS: dict[str, Any] = {
+    "id": Uuid,
+    "ordinal": Integer,
+    "share": Float,
+    "words": ARRAY(Text),
+    "parts": ARRAY(Float),
+}
 
 
 def ranking(scope: CTE) -> TextualSelect:
-    """Statement for (id, ordinal, share) of the rows of `scope` with any of the terms, best first.
+    """Statement for the rows of `scope` with any of the terms, best first: see ranking.sql.
 
     `scope` has the columns id, ordinal and terms. The terms and the limit are parameters: see
     `asking`.
@@ -39,16 +56,21 @@ def ranking(scope: CTE) -> TextualSelect:
     ranked = statement("ranking").bindparams(
         compound=COMPOUND, part=PART, held_in=HELD_IN, held_by=HELD_BY, k1=K1, b=B
     )
-    return ranked.columns(id=Uuid, ordinal=Integer, share=Float).add_cte(scope)
+    return ranked.columns(**_COLUMNS).add_cte(scope)
 
 
 def ranking_by_forms(scope: CTE) -> TextualSelect:
-    """Statement for (id, ordinal, share) of the rows of `scope`, which are some of a large scope.
+    """The same statement for the rows of `scope` that are some of a large scope.
 
     The forms of the query's terms, and the scope's statistics, are parameters.
     """
     ranked = statement("ranking_by_forms").bindparams(k1=K1, b=B)
-    return ranked.columns(id=Uuid, ordinal=Integer, share=Float).add_cte(scope)
+    return ranked.columns(**_COLUMNS).add_cte(scope)
+
+
+def found_words(ranked: FromClause) -> list[ColumnElement[Any]]:
+    """Columns of a ranking: the share of a row, and the words of the query that it has."""
+    return [ranked.c.share, ranked.c.words, ranked.c.parts]
 
 
 def asking(terms: Sequence[str], *, limit: int) -> dict[str, Any]:

@@ -159,6 +159,8 @@ def as_candidate(row: Mapping[str, Any]) -> Candidate:
         row["has_subject"],
         row["length"] or 0,
         row["is_question"],
+        row.get("words") or (),
+        row.get("parts") or (),
     )
 
 

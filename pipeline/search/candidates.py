@@ -128,7 +128,8 @@ class Candidate:
     turn of the passage, and the turn before that one; None without a turn. `embedding` is packed,
     and read only if the index gave no cosine, or for evidence, as are `terms`.
     `has_subject`: an extracted fact, which can be understood without the conversation. `length`:
-    number of its terms; `is_question`: it is a message that ends with a question mark.
+    number of its terms; `is_question`: it is a message that ends with a question mark. `words`: the
+    words of the query that it has, and `parts` the share of each in the rarity of all, 0..1.
 
     `place` is set by sessions, `signals` by signals, `score` by fusion, evidence and rerank, and
     `decay` only if the project has decay. `unembedded`: a turn without a vector so far, which only
@@ -146,6 +147,8 @@ class Candidate:
     has_subject: bool = False
     length: int = 0
     is_question: bool = False
+    words: Sequence[str] = ()
+    parts: Sequence[float] = ()
     decay: float | None = None
     place: Place | None = None
     unembedded: bool = False
@@ -153,12 +156,17 @@ class Candidate:
     score: Score = NO_SCORE
 
     @property
+    def in_dialogue(self) -> bool:
+        """True for a message as it was said in a session with several speakers."""
+        return self.place is not None and self.place.dialogue and not self.has_subject
+
+    @property
     def substance(self) -> float:
         """Factor of the own signals of a message in a dialogue, 0.3..1.4; 1 for any other passage.
 
         A long message answers more often than "Wow, great!", and a question rarely does.
         """
-        if self.has_subject or self.place is None or not self.place.dialogue:
+        if not self.in_dialogue:
             return 1.0
         length = min(1.0, math.log1p(self.length) / FULL_LENGTH)
         return 1 + BY_LENGTH * (length - 0.5) - ASKING * self.is_question

@@ -143,9 +143,7 @@ def supported(results: Sequence[Candidate], signs: Signs = SIGNS) -> list[Candid
 
 def _in_conversation(candidate: Candidate) -> bool:
     """Tell if a passage is a turn, or a message as it was said between several speakers."""
-    place = candidate.place
-    is_message = place is not None and place.dialogue and not candidate.has_subject
-    return candidate.key.is_turn or is_message
+    return candidate.key.is_turn or candidate.in_dialogue
 
 
 def answering(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -4,10 +4,15 @@
               + RECENCY · recency + GRAPH · graph + CHAIN · chain
     beside  =   BEFORE · best base of the turn before, twice for a question
               + AFTER · best base of the turn after + FURTHER · those of the turns beside these two
-    fused   =   substance · base + beside
+    fused   =   substance · base + beside + WINDOW · window
               + SESSION · mean of the three best base + beside of its session
                 in a dialogue: 0.8 · best + 0.2 · mean
     score   =   1 - exp(-STEEP · fused · decay / fused of a full answer that stands alone)
+
+The window of a message in a dialogue is the share of the query's words, by rarity, that it has
+together with the two turns before and after it; a word counts once, and less if it is further away.
+Speakers do not repeat in an answer what was said before it, so the words of a question are spread
+over a few turns.
 
 A full answer has every signal that the query gives: for a query without a date, the date term is
 left out. So a text that repeats the query scores 0.97; its neighbours and its session can raise it
@@ -20,10 +25,14 @@ repeats the words of a question, but the turn before it does.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
 
 from pipeline.search.candidates import Candidate, Place, Score
-from pipeline.search.weights import ANSWERING, BEST, OWN, SESSION_BEST, Weights
+from pipeline.search.weights import ANSWERING, BEST, FADING, OWN, SESSION_BEST, Weights
 
 
 def fuse(
@@ -36,10 +45,12 @@ def fuse(
     # Lists in the order of the candidates: a look-up by key costs more than computing a score.
     base = _base(candidates, weights)
     beside = _beside(candidates, base, weights)
+    windows = _windows(candidates) if weights.window else [0.0] * len(candidates)
     heard = [own + near for own, near in zip(base, beside, strict=True)]
     means = _session_means(candidates, heard)
     full = weights.full(terms) or 1.0
-    for candidate, own, near in zip(candidates, base, beside, strict=True):
+    together = [near + weights.window * of for near, of in zip(beside, windows, strict=True)]
+    for candidate, own, near in zip(candidates, base, together, strict=True):
         place = candidate.place
         session = weights.session * means[place.session] if place else 0.0
         fused = candidate.substance * own + near + session
@@ -101,6 +112,48 @@ def _beside(
         )
 
     return [0.0 if each.place is None else part(each.place) for each in candidates]
+
+
+def _windows(candidates: Sequence[Candidate]) -> list[float]:
+    """Return the window of each message of a dialogue; 0 for other candidates."""
+    rows: dict[Hashable, int] = {}  # one for each turn: several candidates can be of one
+    own = [
+        rows.setdefault(place.turn, len(rows)) if place and place.dialogue else None
+        for place in [each.place for each in candidates]
+    ]
+    placed = [each for each, row in zip(candidates, own, strict=True) if row is not None]
+    words = list(chain.from_iterable(each.words for each in placed))
+    if not words:
+        return [0.0] * len(candidates)
+    columns = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    placed_rows = [row for row in own if row is not None]
+    row_of = np.repeat(placed_rows, [len(each.words) for each in placed])
+    column_of = np.array([columns[word] for word in words])
+    parts = list(chain.from_iterable(each.parts for each in placed))
+    shares = np.zeros((len(rows) + 1, len(columns)))  # the last row is that of no candidate
+    np.maximum.at(shares, (row_of, column_of), parts)
+    before, after = _rows_beside(placed, rows)
+    near = np.maximum(shares[before], shares[after])
+    further = np.maximum(shares[before[before]], shares[after[after]])
+    together = np.maximum(shares, np.maximum(FADING * near, FADING**2 * further))
+    windows = np.minimum(together.sum(axis=1), 1.0).tolist()
+    return [
+        0.0 if row is None or each.has_subject else windows[row]
+        for each, row in zip(candidates, own, strict=True)
+    ]
+
+
+def _rows_beside(
+    placed: Sequence[Candidate], rows: Mapping[Hashable, int]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the rows of the turns before and after the turn of each row; else the last row."""
+    nothing = len(rows)
+    before, after = [nothing] * (nothing + 1), [nothing] * (nothing + 1)
+    for candidate in placed:
+        if candidate.place and (last := rows.get(candidate.place.before)) is not None:
+            row = rows[candidate.place.turn]
+            before[row], after[last] = last, row
+    return np.array(before), np.array(after)
 
 
 def _session_means(

@@ -6,6 +6,7 @@
 Where nothing says which of two statements holds (no slot, no decision of a model), the later one
 does. A result moves only before one that it is a version of: of the same speaker, about the same
 slot or in mostly the same words, and with about the same score and share of the question's words.
+Messages of a dialogue need the same slot: people say the same words about different things.
 So a question that names the older value still finds that one first.
 """
 
@@ -22,7 +23,7 @@ from pipeline.text.past import is_past
 
 # Least share of the earlier one's score, most that the share of the question's words may be below
 # it, and number of the first results that are compared.
-# Source: tests/unit/search/test_latest.py. Recall cannot change, because no result leaves.
+# Source: tests/unit/search/test_latest.py.
 NEAR_EQUAL, FEWER_WORDS, COMPARED = 0.75, 0.1, 30
 # Letters of a text that are compared: longer texts are no versions of one statement.
 LETTERS = 400
@@ -32,12 +33,16 @@ SAME_WORDS, LEAST_WORDS = 0.5, 2
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A result. `around`: the turns before and after it, oldest first."""
+    """A result. `around`: the turns before and after it, oldest first.
+
+    `in_dialogue`: it is a message as it was said in a session with several speakers.
+    """
 
     key: PassageKey
     passage: Memory | Turn
     score: Score
     around: Sequence[Turn] = ()
+    in_dialogue: bool = False
 
 
 def latest_first(hits: Sequence[Hit]) -> list[Hit]:
@@ -73,8 +78,12 @@ def _follows(earlier: Hit, later: Hit, words: frozenset[str], later_words: froze
     if first.slot and other.slot:
         known = other.cardinality or first.cardinality
         return first.slot == other.slot and not slots.many_valued(first.slot, known)
-    common = len(words & later_words)
-    return common >= LEAST_WORDS and common >= SAME_WORDS * min(len(words), len(later_words))
+    return not (earlier.in_dialogue or later.in_dialogue) and _mostly_same(words, later_words)
+
+
+def _mostly_same(words: frozenset[str], others: frozenset[str]) -> bool:
+    common = len(words & others)
+    return common >= LEAST_WORDS and common >= SAME_WORDS * min(len(words), len(others))
 
 
 def _said_at(hit: Hit) -> float:

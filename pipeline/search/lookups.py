@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.ledger.tables import memories
-from pipeline.search.bm25 import ranking_by_forms
+from pipeline.search.bm25 import found_words, ranking_by_forms
 from pipeline.search.candidate_columns import WITH_TERMS, best_first, fact_columns, placed_facts
 from pipeline.search.sql import statement
 from pipeline.search.where import Shape
@@ -61,14 +61,14 @@ def by_lookups(shape: Shape) -> ClauseElement:
     # A full join is a hash join. The planner expects a few rows of an inner one, and compares each
     # passage with each ranked one.
     first = (
-        select(scope, ranked.c.share)
+        select(scope, *found_words(ranked))
         .join(ranked, ranked.c.id == scope.c.id, full=True)
         .where(func.num_nonnulls(ranked.c.id, scope.c.id) == literal_column("2"))
         .cte("first")
     )
     its_terms = case((WITH_TERMS, first.c.terms)).label("terms")
     texts = select(func.count()).select_from(scope).scalar_subquery()
-    return best_first(placed_facts(first, first.c.share, its_terms), texts)
+    return best_first(placed_facts(first, *found_words(first), its_terms), texts)
 
 
 def looking(

@@ -460,6 +460,9 @@ async def _candidates(
         embedder=stores.embedder.name,
         with_terms=query.measures_evidence,
     )
+    for candidate in read:
+        if by_words := words.candidates.get(candidate.key):
+            candidate.words, candidate.parts = by_words.words, by_words.parts
     return [words.candidates[key] for key in keys if key not in unread] + read
 
 
@@ -479,6 +482,7 @@ async def _hits(
             passages[candidate.key],
             candidate.score,
             turns.get(sources[candidate.key], ()),
+            candidate.in_dialogue,
         )
         for candidate in best
         if candidate.key in passages

@@ -52,7 +52,7 @@ from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import memories, turn_vectors
 from pipeline.memories.rows import as_memory
 from pipeline.memories.superseded import readable_columns
-from pipeline.search.bm25 import asking, ranking
+from pipeline.search.bm25 import asking, found_words, ranking
 from pipeline.search.candidate_columns import (
     WITH_TERMS,
     as_candidate,
@@ -152,7 +152,10 @@ class Passages:
         values = {**where.values, **looking(lookups, statistics, where.pins)}
         values |= {"limit": limit, "with_terms": with_terms}
         rows = await self._rows(by_lookups, where.shape, values)
-        return replace(_word_hits(rows), cut=lookups.cut, texts=statistics.texts)
+        hits = _word_hits(rows)
+        for candidate in hits.candidates.values():  # as words of the turns, which are terms
+            candidate.words = [query_terms[int(position)] for position in candidate.words]
+        return replace(hits, cut=lookups.cut, texts=statistics.texts)
 
     async def in_scope(
         self, scope: Scope, query_terms: Sequence[str], *, limit: int
@@ -350,14 +353,14 @@ def _ranked_first(shape: Shape, scope: CTE) -> ClauseElement:
     few = texts <= bindparam("limit", type_=Integer)
     is_ranked = and_(ranked.c.id == scope.c.id, ranked.c.ordinal == scope.c.ordinal)
     first = (
-        select(scope, ranked.c.share)
+        select(scope, *found_words(ranked))
         .outerjoin(ranked, is_ranked)
         .where(or_(ranked.c.share.is_not(None), few))
         .cte("first")
     )
     its_terms = case((WITH_TERMS, first.c.terms)).label("terms")
-    facts = placed_facts(first, first.c.share, its_terms)
-    turns = placed_turns(first, first.c.share, its_terms)
+    facts = placed_facts(first, *found_words(first), its_terms)
+    turns = placed_turns(first, *found_words(first), its_terms)
     if not shape.turns:
         placed: Select[Any] | CompoundSelect[Any] = facts
     elif not shape.facts:

@@ -10,6 +10,8 @@ SESSION_BEST = 3
 # Share of the best candidate in the session term of a dialogue; the rest is the mean. Factor of a
 # turn before that is a question.
 BEST, ANSWERING = 0.8, 2.0
+# Share that a word keeps in the window of the turn beside its own, and of each further one.
+FADING = 0.7
 # The terms of a candidate's own signals.
 OWN = ("dense", "lexical", "speaker", "date", "recency", "graph", "chain")
 
@@ -28,7 +30,8 @@ class Weights:
 
     Turns further away, the best of a session, the length of a message and questions were trained by
     random search on 709 questions of five conversations of LoCoMo: recall@10 80.2 -> 82.6, of
-    questions with several answers 50.3 -> 56.4. See docs/howto/search.md.
+    questions with several answers 50.3 -> 56.4. The window's share, its fading and its two turns
+    were chosen by hand on the same questions, and measured on no others. See docs/howto/search.md.
     """
 
     dense: float = 0.5
@@ -45,6 +48,8 @@ class Weights:
     """Best score of the turn after it."""
     further: float = 0.1
     """Best scores of the turn before the last one, and of the turn after the next one."""
+    window: float = 0.2
+    """Share of the query's words in a message of a dialogue with two turns on each side."""
     session: float = 0.6
     """Mean of the three best scores of its session; in a dialogue mostly the best one."""
     recency: float = 0.0

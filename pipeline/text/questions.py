@@ -102,11 +102,10 @@ def content_words(question: str) -> list[ContentWord]:
     if not _KANA_OR_HANGUL.search(plain):
         plain = _UNSPACED.sub(" ", plain)
     words: dict[tuple[str, ...], ContentWord] = {}
+    begins = question.lstrip("¿ ")
     for text, of_word in terms.words(plain):
         if not _ASKING_TERMS.issuperset(of_word):
-            words.setdefault(
-                of_word, ContentWord(text, of_word, question.lstrip("¿ ").startswith(text))
-            )
+            words.setdefault(of_word, ContentWord(text, of_word, begins.startswith(text)))
     return list(words.values())[:MOST_WORDS]
 
 

@@ -4,8 +4,9 @@
 -- A word of a text that contains a word of the query counts in part, and so does a word that the
 -- query's word contains: "Versicherung" and "Haftpflichtversicherung", in either direction. `share`
 -- is the score divided by that of a text of average length with each term once; terms that no text
--- has do not count.
-SELECT id, ordinal, share
+-- has do not count. `words`: the terms of the query that the text has, and `parts` the share of each
+-- in the rarity of all; together they say what several texts have of the query.
+SELECT id, ordinal, share, words, parts
 FROM (
     WITH query_term AS (
         SELECT * FROM unnest(CAST(:terms AS text[]), CAST(:inside AS text[])) AS a (term, inside)
@@ -37,7 +38,9 @@ FROM (
     )
     SELECT t.id, t.ordinal,
            sum(r.weight * t.times * (:k1 + 1) / (t.times + :k1 * (1 - :b + :b * t.length / s.length)))
-               / (SELECT sum(weight) FROM rarity) AS share
+               / (SELECT sum(weight) FROM rarity) AS share,
+           array_agg(t.asked) AS words,
+           array_agg(CAST(r.weight * least(t.times, 1) / (SELECT sum(weight) FROM rarity) AS float8)) AS parts
     FROM times t JOIN rarity r USING (asked), size s
     GROUP BY t.id, t.ordinal
 ) AS ranked

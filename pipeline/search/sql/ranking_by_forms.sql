@@ -2,8 +2,8 @@
 -- large scope that the lookups of a query have read. The number and the length of all texts, and
 -- the number that have each term of the query, are parameters; NULL for a term that is not in the
 -- statistics: its texts are counted here. A form is a term of the scope that stands for a term of
--- the query: see pipeline/search/words.py. `share` is that of ranking.sql.
-SELECT id, ordinal, share
+-- the query: see pipeline/search/words.py. `share` and `parts` are those of ranking.sql; `words` are positions in the query.
+SELECT id, ordinal, share, words, parts
 FROM (
     WITH form AS (
         SELECT * FROM unnest(
@@ -30,7 +30,9 @@ FROM (
     SELECT t.id, t.ordinal,
            sum(r.weight * t.times * (:k1 + 1)
                    / (t.times + :k1 * (1 - :b + :b * t.length / CAST(:length AS float8))))
-               / (SELECT sum(weight) FROM rarity) AS share
+               / (SELECT sum(weight) FROM rarity) AS share,
+           array_agg(CAST(t.asked AS text)) AS words,
+           array_agg(CAST(r.weight * least(t.times, 1) / (SELECT sum(weight) FROM rarity) AS float8)) AS parts
     FROM times t JOIN rarity r USING (asked)
     GROUP BY t.id, t.ordinal
 ) AS ranked

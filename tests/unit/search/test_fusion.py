@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline.domain.passages import PassageKey
 from pipeline.search.candidates import Candidate, Place, Score, Signals
 from pipeline.search.fusion import fuse
-from pipeline.search.weights import ANSWERING, BEST, OWN, SESSION_BEST, Weights
+from pipeline.search.weights import ANSWERING, BEST, FADING, OWN, SESSION_BEST, Weights
 from tests.unit.search.candidates import candidate, key
 
 SHARE = st.floats(0, 1)
@@ -28,7 +28,8 @@ Pairs = Mapping[int, tuple[Signals, Place | None]]
 def places(draw: st.DrawFn) -> Place:
     """A turn in a conversation of two sessions with six turns each."""
     session, turn = draw(st.integers(0, 1)), draw(st.integers(0, 5))
-    return Place((session, turn), session, (session, turn - 1) if turn else None)
+    before = (session, turn - 1) if turn else None
+    return Place((session, turn), session, before, dialogue=session == 1)
 
 
 SIGNALS = st.builds(Signals, **dict.fromkeys(TERMS, SHARE))
@@ -38,7 +39,10 @@ WEIGHTS = st.builds(Weights, **{field.name: WEIGHT for field in fields(Weights)}
 
 
 def fused(pairs: Pairs, weights: Weights) -> list[Candidate]:
-    return fuse([candidate(number, *pair) for number, pair in pairs.items()], weights)
+    candidates = [candidate(number, *pair) for number, pair in pairs.items()]
+    for each, number in zip(candidates, pairs, strict=True):
+        each.words, each.parts = [f"word {number % 3}"], [each.signals.lexical / 3]
+    return fuse(candidates, weights)
 
 
 def scores(pairs: Pairs, weights: Weights) -> dict[PassageKey, Score]:
@@ -121,6 +125,47 @@ def test_the_best_of_a_dialogue_counts_most_for_its_session() -> None:
         mean = (0.5 + 0.1) / SESSION_BEST
         wanted = BEST * 0.5 + (1 - BEST) * mean if dialogue else mean
         assert other.score.session == pytest.approx(Weights().session * wanted)
+
+
+def dialogue(*texts: Mapping[str, float]) -> list[Candidate]:
+    """Messages of one dialogue in their order; each text is its words of the query."""
+    messages = [
+        candidate(n, Signals(), Place(n, "s", n - 1 if n else None, dialogue=True))
+        for n in range(len(texts))
+    ]
+    for message, words in zip(messages, texts, strict=True):
+        message.words, message.parts = list(words), list(words.values())
+    return messages
+
+
+def test_an_answer_ranks_by_the_words_of_the_turns_around_it_together() -> None:
+    # "Which race did Ida train for in the hills?": the words are spread over three messages.
+    spread = dialogue({"race": 0.3}, {"train": 0.2}, {"hill": 0.5})
+    repeated = dialogue({"race": 0.3}, {"race": 0.3}, {"race": 0.3})
+    fuse(spread, Weights())
+    fuse(repeated, Weights())
+    window = Weights().window
+    assert spread[1].score.beside == pytest.approx(window * (0.2 + FADING * (0.3 + 0.5)))
+    assert repeated[1].score.beside == pytest.approx(window * 0.3)
+    assert spread[0].score.beside == pytest.approx(window * (0.3 + FADING * 0.2 + FADING**2 * 0.5))
+
+
+def test_the_window_of_a_message_ends_two_turns_away() -> None:
+    messages = dialogue({"race": 0.4}, {}, {}, {})
+    fuse(messages, Weights())
+    window = Weights().window
+    assert messages[2].score.beside == pytest.approx(window * FADING**2 * 0.4)
+    assert messages[3].score.beside == 0
+
+
+def test_facts_and_sessions_of_one_speaker_have_no_window() -> None:
+    first, fact = dialogue({"race": 0.4}, {"hill": 0.4})
+    fact.has_subject = True
+    alone = candidate(7, Signals(), Place(7, "t"))
+    alone.words, alone.parts = ["race"], [0.4]
+    fuse([first, fact, alone], Weights())
+    assert first.score.beside > 0
+    assert fact.score.beside == alone.score.beside == 0
 
 
 def test_a_candidate_without_a_place_is_ranked_by_its_own_signals() -> None:

@@ -86,3 +86,18 @@ def test_slots_say_what_is_a_version() -> None:
     several: dict[str, Any] = {"subject": "Maya", "attribute": "languages"}
     spoken = hit("Maya speaks German", 1, 1.0, **several)
     assert order(spoken, hit("Maya speaks Polish", 5, 0.9, **several))[0] == spoken.passage.text
+
+
+def test_messages_of_a_dialogue_in_the_same_words_keep_their_order() -> None:
+    first = hit("I ran a race in the hills for the shelter", 1)
+    second = hit("My sister ran a race in the hills too", 5, 0.9)
+    assert order(first, second)[0] == second.passage.text
+    messages = [replace(each, in_dialogue=True) for each in (first, second)]
+    assert order(*messages) == [first.passage.text, second.passage.text]
+
+
+def test_messages_of_a_dialogue_about_one_slot_come_latest_first() -> None:
+    old = hit("I live in Bern", 1, subject="user", attribute="residence")
+    new = hit("I live in Basel", 5, 0.9, subject="user", attribute="residence")
+    messages = [replace(each, in_dialogue=True) for each in (old, new)]
+    assert order(*messages) == ["I live in Basel", "I live in Bern"]

@@ -38,6 +38,7 @@ from pipeline.search.calibration import scale
 from pipeline.search.candidates import Candidate
 from pipeline.search.vocabulary import is_mistyped, may_be_mistyped, weight_of
 from pipeline.text.question_topics import topics
+from pipeline.text.questions import content_words
 from pipeline.text.slots import Cardinality
 from pipeline.text.speakers import first_named
 from pipeline.text.terms import terms
@@ -76,6 +77,7 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.domain.graph.graph_types": NO_TEXT,
     "pipeline.search.conversation.blended": NO_TEXT,
     "pipeline.search.evidence.set_closeness": NO_TEXT,
+    "pipeline.search.bm25.found_words": NO_TEXT,
     "pipeline.search.bm25.ranking": NO_TEXT,
     "pipeline.search.bm25.ranking_by_forms": NO_TEXT,
     "pipeline.models.questions.integer_ids.groups": NO_TEXT,
@@ -270,3 +272,11 @@ def test_time_grows_with_the_text(name: str) -> None:
 )
 def test_values_are_compared_in_linear_time(call: Callable[[str], object]) -> None:
     assert faults(call) == []
+
+
+def test_words_after_blanks_are_read_in_linear_time() -> None:
+    def call(text: str) -> object:
+        words = " ".join(f"w{number:x}" for number in range(len(text) // 8))
+        return content_words(" " * len(text) + words)
+
+    assert faults(call, UNITS[:1]) == []
