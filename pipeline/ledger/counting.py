@@ -24,8 +24,8 @@ def at_least(count: int, rows: int, *, limit: int, offset: int) -> int:
     """The count of a list, of which a page of `limit` has this many rows.
 
     A count that looks at a part of the scopes can be lower than the rows of the page show. Then
-    there is at least one more row behind a full page.
+    there is at least one more row behind a full page. An empty page shows none.
     """
-    if count >= offset + rows:
+    if not rows or count >= offset + rows:
         return count
     return offset + rows + (rows == limit)

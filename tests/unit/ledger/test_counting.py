@@ -15,6 +15,7 @@ from pipeline.ledger.counting import at_least
         (0, 100, 0, 101),
         (0, 40, 100, 140),
         (0, 0, 0, 0),
+        (7, 0, 100, 7),
     ],
 )
 def test_a_count_is_never_below_the_rows_of_a_page(
