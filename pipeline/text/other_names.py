@@ -26,7 +26,7 @@ _FORMS = """
     N is (?:a|the) (?:nickname|short form) (?:of|for) S
     N is short for S
     S has the nickname N
-    (?:everyone|everybody) calls S N
+    every(?:one|body) calls S N
     (?:people|friends) call S N
     S (?:heisst|nennt sich) (?:auch )?N
     S wird (?:auch |meist |oft )?N genannt
