@@ -46,6 +46,7 @@ from pipeline.domain.replaced_values import (
 from pipeline.text import polarity, several, slots
 from pipeline.text.edit_distance import one_letter_apart
 from pipeline.text.endings import is_requested
+from pipeline.text.equality import exact_words
 from pipeline.text.forget_requests import asks_to_forget, forgotten_matter
 from pipeline.text.past import is_past
 from pipeline.text.relatives import has_word, relative
@@ -490,14 +491,11 @@ def _only_inserts(old: str, new: str) -> bool:
 def same_statement(first: str, other: str) -> bool:
     """Tell if two texts state the same in the same words: safe to merge without a model.
 
-    Differing values, a negation, another subject or a name that is one letter apart make two
-    statements of them, however similar they are.
+    Another word or sign, also a small one such as "had" or a minus, and another value make two
+    statements of them, however similar they are. See `exact_words`.
     """
-    before, after = stated(first), stated(other)
-    return (
-        terms(first) == terms(other)
-        and polarity.takes_back(first) == polarity.takes_back(other)
-        and _keys(before.values) == _keys(after.values)
+    return exact_words(first) == exact_words(other) and (
+        _keys(stated(first).values) == _keys(stated(other).values)
     )
 
 

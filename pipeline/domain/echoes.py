@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipeline.domain.conservation import THE_USER, matter
 from pipeline.text import polarity
-from pipeline.text.equality import same_text
+from pipeline.text.equality import same_text, signed_words
 from pipeline.text.terms import terms
 from pipeline.text.values import Value, stated
 
@@ -22,10 +22,14 @@ _RECALLING = frozenset(
 
 
 def is_echo(text: str, stored: str) -> bool:
-    """Tell if a stored statement has all values and all matter of a statement, and its polarity."""
+    """Tell if a stored statement has all values and all matter of a statement, and its polarity.
+
+    Also its signed words: a blood type A- is no echo of A+.
+    """
     text = THE_USER.sub("", text)
-    about = matter(text)
-    return bool(about) and about <= matter(stored) and _keeps_values(text, stored)
+    about, stored_signed = matter(text), signed_words(stored)[0]
+    covered = about <= matter(stored) and signed_words(text)[0] <= stored_signed
+    return bool(about) and covered and _keeps_values(text, stored)
 
 
 def is_quoted(text: str, message: str, stored: Sequence[str]) -> int | None:

@@ -1,11 +1,32 @@
-"""Equality of texts: a hash for stored memories, and a broader key for the facts of a batch."""
+"""Equality of texts: a hash for stored memories, and broader keys for the facts of a batch."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 
 from pipeline.text.marks import bounded
+from pipeline.text.word_lists import words_of
+
+# Words that change no statement: articles of English, German and Spanish, and "that".
+_ARTICLES = words_of("""
+    a an the that
+    der die das dem den des ein eine einem einen einer eines
+    el la las lo los un una unas unos
+""")
+# Short forms, written out: "I'm" is "I am". Others, such as "'s", have several meanings.
+_SHORT_FORMS = {"m": "am", "re": "are", "ve": "have", "ll": "will"}
+# A word, a sign that belongs to a word or number ("C++", "$5", "5%", "#3", "@maya"), and a minus in
+# front of a number or behind a word ("-5", "A-").
+_WORDS_AND_SIGNS = re.compile(
+    r"(?P<word>[^\W_]+)(?:'(?P<short>m|re|ve|ll)(?!\w))?"
+    r"|[$€£¥₹%‰#@&^+<>=~±×÷°]"
+    r"|(?<!\w)-(?=\d)|(?<=\w)-(?!\w)"
+)
+# A word with a sign that is a part of it: "A+", "C++", "C#", "5%", "$5", "-5".
+_SIGNED = re.compile(r"(?<!\w)(?:[-$€£<>~±]\d+(?:[.,]\d+)*\w*|\w+[+#%]+|[^\W\d_]-)(?!\w)")
+_ASCII = str.maketrans("’−‐‑", "'---")
 
 
 def text_hash(text: str) -> bytes:
@@ -22,3 +43,25 @@ def same_text(text: str) -> str:
     """Return a key that ignores case, spacing, the form of letters, and final full stops."""
     folded = unicodedata.normalize("NFKC", bounded(text)).casefold()
     return " ".join(folded.split()).rstrip(".!。 ")
+
+
+def exact_words(text: str) -> list[str]:
+    """Return the words and signs of a text in order, without articles, case and punctuation.
+
+    Every other word counts, so "flies to Rome" and "flies from Rome", "had" and "has", "A+" and
+    "A-", -5 and 5 differ.
+    """
+    normal = unicodedata.normalize("NFKC", bounded(text)).casefold().translate(_ASCII)
+    words: list[str] = []
+    for match in _WORDS_AND_SIGNS.finditer(normal):
+        if match["word"] not in _ARTICLES:
+            words.append(match["word"] or match[0])
+        if match["short"]:
+            words.append(_SHORT_FORMS[match["short"]])
+    return words
+
+
+def signed_words(text: str) -> tuple[frozenset[str], str]:
+    """Return the words with a sign that is a part of them, in lower case, and the text without."""
+    words = frozenset(word.lower() for word in _SIGNED.findall(text))
+    return words, _SIGNED.sub(" ", text) if words else text

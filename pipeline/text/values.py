@@ -306,6 +306,7 @@ _COMMON_ENDING = re.compile(
 )
 # Words with a capital letter that are no names.
 _NO_NAMES = _words("I User Assistant Sie Ihr Ihre Uhr Euro Prozent Grad")
+_OF_I = re.compile(r"I['’](?:m|ve|ll|d)$")
 # Separators between two words of one name: "Procter & Gamble", "Anna van der Berg".
 _JOINS = re.compile(r" (?:& |(?:v[ao]n|de|del|di|da|dos|du|of)(?: (?:der|den|la|las|los|the))? )?")
 # Most characters of it, and abbreviations whose period ends no sentence: "Ursula K. Le Guin".
@@ -363,7 +364,7 @@ def _is_name(
     `opens`: it opens a sentence; `inside`: a name stands right before it.
     """
     word = words[at][0]
-    if not word[0].isupper() or word in _NO_NAMES:
+    if not word[0].isupper() or word in _NO_NAMES or _OF_I.match(word):
         return False
     if any(letter.isupper() for letter in word[1:].split("-")[0]):
         return True

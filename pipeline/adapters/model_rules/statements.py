@@ -18,6 +18,7 @@ from pipeline.adapters.model_rules.clauses import without_filler
 from pipeline.adapters.model_rules.dates import lift
 from pipeline.adapters.model_rules.relations import PLAN, RELATIONS, RULES, Rule, relation_of
 from pipeline.adapters.model_rules.verbs import base_of_gerund, is_past, third
+from pipeline.text.equality import signed_words
 from pipeline.text.terms import terms
 
 # Most words of an item of a list, and of a subject. Most characters of a stored sentence that are
@@ -144,8 +145,9 @@ class Slot:
 # Cached, because a batch compares each fact with each stored sentence.
 @lru_cache(maxsize=4096)
 def stems(text: str) -> frozenset[str]:
-    """The terms of a text: stems of its words without function words."""
-    return frozenset(terms(text))
+    """The terms of a text: stems of its words without function words, and its signed words."""
+    signed, rest = signed_words(text)
+    return signed.union(terms(rest))
 
 
 class Reading(NamedTuple):

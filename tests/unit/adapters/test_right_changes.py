@@ -33,6 +33,8 @@ User's name is Nadia => I'm Happy. => User's name is Nadia
 User's name is Nadia => I'm Catholic. => User's name is Nadia | User is Catholic
 User's name is Nadia => I'm Iraqi. => User's name is Nadia | User is Iraqi
 User's name is Nadia => My name is Nadja. => User's name is Nadja
+User's blood type is A+ => My blood type is A-. => User's blood type is A-
+User's favourite language is C++ => My favourite language is C. => User's favourite language is C
 User's birthday is May 3 => My birthday is coming up. => User's birthday is May 3
 User's birthday is May 3 => My birthday is May 4. => User's birthday is May 4
 User is 34 years old => I turned 35. => User is 35 years old

@@ -37,6 +37,8 @@ def test_a_statement_that_is_stored_is_an_echo(text: str, stored: str) -> None:
         ("用户不住在成都", "小雨住在成都"),
         ("用户住在北京", "小雨住在成都"),
         ("Maya moved to Bern on 2024-05-06", "Maya moved to Bern"),
+        ("Maya's blood type is A-", "Maya's blood type is A+"),
+        ("Maya's garden is at -5 degrees", "Maya's garden is at 5 degrees"),
     ],
 )
 def test_a_statement_with_anything_of_its_own_is_none(text: str, stored: str) -> None:
