@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import FINAL, EventType, StageName, Status
 from pipeline.domain.filters import EventFilter
@@ -57,6 +58,8 @@ from pipeline.ledger.tables import (
 )
 from pipeline.ledger.tables.costs import event_costs
 
+# Rows up to which views are built on the event loop: a few milliseconds.
+INLINE_ROWS = 500
 NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
 
 # Columns with the cost of a stage's run, successful or failed.
@@ -260,28 +263,48 @@ class Events:
             if not rows:
                 return []
             ids, batches = [r.id for r in rows], [r.batch_id for r in rows if r.batch_id]
-            lines = (await connection.execute(_receipts_of(ids, whole=whole))).all()
-            runs = (await connection.execute(_runs_of(batches))).all()
-            message_rows = (await connection.execute(_messages_of(ids, whole=whole))).all()
             dry = [r.batch_id for r in rows if r.event_type == EventType.DRY_RUN]
             dry_lines = dict((await connection.execute(_dry_receipts_of(dry))).all()) if dry else {}
-            graph = (await connection.execute(_graph_of(ids))).all() if whole else None
-        lines_of, messages_of = _grouped(lines, "event_id"), _grouped(message_rows, "event_id")
-        runs_of = _grouped(runs, "batch_id")
-        views = [
-            view_of(row, lines_of[row.id], runs_of[row.batch_id], messages_of[row.id])
-            for row in rows
-        ]
-        views = [
-            dry_run_view(view, dry_lines.get(view.batch_id) or ())
-            if view.event_type == EventType.DRY_RUN
-            else view
-            for view in views
-        ]
-        if graph is None:
-            return views
-        graph_of = _grouped(graph, "event_id")
-        return [replace(view, graph=graph_lines(graph_of[view.id])) for view in views]
+            read = _EventRows(
+                rows,
+                lines=(await connection.execute(_receipts_of(ids, whole=whole))).all(),
+                runs=(await connection.execute(_runs_of(batches))).all(),
+                messages=(await connection.execute(_messages_of(ids, whole=whole))).all(),
+                dry_lines=dry_lines,
+                graph=(await connection.execute(_graph_of(ids))).all() if whole else None,
+            )
+        return await beside_loop(read.views, inline=len(read) <= INLINE_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class _EventRows:
+    """Events, and the rows of other tables that belong to them. `graph`: None for a page."""
+
+    events: Sequence[Row[Any]]
+    lines: Sequence[Row[Any]]
+    runs: Sequence[Row[Any]]
+    messages: Sequence[Row[Any]]
+    dry_lines: Mapping[UUID | None, Any]
+    graph: Sequence[Row[Any]] | None
+
+    def __len__(self) -> int:
+        """Number of rows of the other tables."""
+        parts = (self.lines, self.runs, self.messages, self.graph or ())
+        return sum(map(len, parts))
+
+    def views(self) -> list[EventView]:
+        """One view of each event, in the order of the events."""
+        lines, messages = _grouped(self.lines, "event_id"), _grouped(self.messages, "event_id")
+        runs, graph = _grouped(self.runs, "batch_id"), _grouped(self.graph or (), "event_id")
+        views = []
+        for row in self.events:
+            view = view_of(row, lines[row.id], runs[row.batch_id], messages[row.id])
+            if view.event_type == EventType.DRY_RUN:
+                view = dry_run_view(view, self.dry_lines.get(view.batch_id) or ())
+            if self.graph is not None:
+                view = replace(view, graph=graph_lines(graph[row.id]))
+            views.append(view)
+        return views
 
 
 def _countable(project_id: ProjectId, wanted: EventFilter) -> Select[tuple[UUID]]:

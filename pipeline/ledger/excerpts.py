@@ -6,16 +6,18 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy import ColumnElement, Integer, Select, func, literal_column, or_, select
 
 # Characters of a text on a page of events or changes; the single event or history has all of it.
 SHOWN_CHARACTERS = 1_000
-# Maximum bytes of messages, and of receipt lines, on a page for each event.
-SHOWN_BYTES = 20_000
+# Maximum bytes of messages, and of receipt lines, on a page for each event; a row is counted as
+# ROW_BYTES more than its texts, so short texts are not thousands of rows.
+SHOWN_BYTES, ROW_BYTES = 20_000, 100
 # Larger options of an event are left out of a page.
 SHOWN_OPTIONS_BYTES = 8_000
 
 _LARGEST_CUT_BYTES = 4 * SHOWN_CHARACTERS
+_ROW: ColumnElement[int] = literal_column(str(ROW_BYTES), Integer)
 
 
 def cut(text: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -24,13 +26,13 @@ def cut(text: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def first_rows(rows: Select[Any], *, of: str, order: str, texts: tuple[str, ...]) -> Select[Any]:
-    """Select the first rows of each `of`, by `order`, up to SHOWN_BYTES of shortened texts.
+    """Select the first rows of each `of`, by `order`, up to SHOWN_BYTES of rows.
 
     `truncated` is true if a text of the row was shortened, or if later rows were left out.
     """
     every = rows.subquery("every")
     sizes = [func.coalesce(func.octet_length(every.c[name]), 0) for name in texts]
-    size = reduce(add, (func.least(length, _LARGEST_CUT_BYTES) for length in sizes))
+    size = reduce(add, (func.least(length, _LARGEST_CUT_BYTES) for length in sizes), _ROW)
     counted = select(
         every,
         func.sum(size).over(partition_by=every.c[of], order_by=every.c[order]).label("so_far"),

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from api.search import responses as search_responses
+from pipeline.events import store
 from pipeline.memories import history
 from pipeline.stores import Ledger
 from tests.support.api_service import ADD, MAYA, Service, serving
@@ -44,7 +45,22 @@ async def test_a_page_of_events_shows_excerpts_and_the_event_is_whole(service: S
     assert listed["results"][0]["id"] == whole["results"][0]["id"]
 
 
-async def test_ordinary_events_are_whole_on_a_page(service: Service) -> None:
+async def test_a_page_shows_the_first_of_many_short_lines_of_an_event(service: Service) -> None:
+    event_id = await verbatim(service, *(f"{n}" for n in range(250)))
+    [listed] = (await service.client.get("/v1/events/")).json()["results"]
+    whole = await service.event(event_id)
+    assert listed["truncated"]
+    assert not whole["truncated"]
+    assert 100 < len(listed["results"]) <= 200
+    assert 100 < len(listed["payload"]["messages"]) <= 200
+    assert listed["results"] == whole["results"][: len(listed["results"])]
+    assert len(whole["results"]) == 250
+
+
+async def test_ordinary_events_are_whole_on_a_page(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "INLINE_ROWS", 0)  # built beside the event loop
     await verbatim(service, *(f"Note {n}" for n in range(30)), metadata={"trip": "Bern"})
     await verbatim(service, "One more")
     newest, oldest = (await service.client.get("/v1/events/")).json()["results"]
