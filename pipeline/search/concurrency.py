@@ -1,8 +1,8 @@
 """Concurrency: limits on the searches of a process; others wait, and projects take turns.
 
-One project has at most PROJECT_AT_ONCE searches under way, from the embedding of its query on,
-because each takes parts of the event loop. Of these, a few compute at once. A search that waits for
-a reranker leaves its place to another one.
+One project has at most PROJECT_AT_ONCE searches under way, because each takes parts of the event
+loop. Of these, a few compute at once. A search that waits for a remote embedder or reranker leaves
+its place to another one.
 
 If the ledger runs on the same cores, more concurrent searches only delay each other. With 16
 clients on two cores and two processes, two at once in each answer 410 searches/s (p95 45 ms),
@@ -24,11 +24,11 @@ from pipeline.domain.errors import Overloaded, StageError
 from pipeline.domain.tenants import ProjectId
 from pipeline.fair_slots import FairSlots
 
-# With an embedder of 300 ms, these are 50 searches a second of one project in each process: as many
-# as a core computes.
-PROJECT_AT_ONCE = 16
-# Searches that wait for a reranker use no CPU but hold their candidates. With one of 500 ms these
-# are 128 searches a second, more than a core computes.
+# With 16, the slowest search of another project beside 200 at once took 1.2 s instead of 0.9, and a
+# project alone got no more searches a second, with a local embedder and with one of 80 ms.
+PROJECT_AT_ONCE = 4
+# Searches that wait for a remote server use no CPU, but hold their candidates if it is a reranker.
+# With one of 500 ms these are 128 searches a second, more than a core computes.
 PROJECT_AWAY = 64
 # A search that holds its slot for 50 ms while the event loop idles waits for a server: its slot is
 # released. On a busy machine it waits for the CPU. Released then, 200 searches at once computed

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -164,10 +165,12 @@ async def search(
     async with limits.at_once.place(project_id, within_s=LONGEST_S) as place:
         # Before the turn, because a remote model uses no CPU here. Pending events are counted
         # before anything is read: if there are none, the results below are complete.
-        embedded, standing = await asyncio.gather(
-            _embed(project_id, query, embedder, limits.embedder_s),
-            _standing(project_id, query, ledger, embedder),
-        )
+        is_local = embedder.name.startswith(LOCAL)
+        async with nullcontext() if is_local else place.away():
+            embedded, standing = await asyncio.gather(
+                _embed(project_id, query, embedder, limits.embedder_s),
+                _standing(project_id, query, ledger, embedder),
+            )
         return await _search(project_id, query, embedded, standing, stores, reranker, place)
 
 

@@ -24,6 +24,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.tables import memories
 from pipeline.search import service
+from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.search.query import Query
 from pipeline.search.service import SearchLimits, SearchResult, search
 from pipeline.search.weights import Weights
@@ -286,6 +287,39 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
     )
     assert answer.degraded
     assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
+
+
+async def test_a_search_leaves_its_place_while_a_remote_embedder_computes(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.search.concurrency.PROJECT_AT_ONCE", 1)
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+
+    class Blocked(HashEmbedder):
+        called, answers = asyncio.Event(), asyncio.Event()
+
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            self.called.set()
+            await self.answers.wait()
+            return await super().embed(texts)
+
+    limits, blocked = SearchLimits(ConcurrencyLimit()), Blocked()
+    run = partial(
+        search,
+        engine.project.id,
+        Query("Saab", parse({"user_id": "maya"}), top_k=10, threshold=0.0),
+        ledger=engine.ledger,
+        index=engine.services.index,
+        limits=limits,
+    )
+    waiting = asyncio.create_task(run(embedder=blocked))
+    await blocked.called.wait()
+    async with asyncio.timeout(20):
+        assert len((await run(embedder=HashEmbedder())).hits) == 1
+    assert not waiting.done()
+    blocked.answers.set()
+    assert len((await waiting).hits) == 1
 
 
 async def test_the_question_of_a_search_is_embedded_before_texts_that_wait(engine: Engine) -> None:
