@@ -34,6 +34,8 @@ from tests.support.stack import Client, Stack, wait_until
 
 CHAT = "/v1/chat/completions"
 MEMORIES = 200
+# First requests, which are not counted.
+WARM_UP = 10
 
 
 async def first_byte_ms(http: httpx.AsyncClient, question: str) -> float:
@@ -87,14 +89,14 @@ async def measure(
             memory_proxy(stack, provider.url, folder / "outbox") as through,
             httpx.AsyncClient(base_url=provider.url) as straight,
         ):
-            for number in range(-10, requests):
+            for number in range(requests + WARM_UP):
                 question = f"What did I tell you about trip {number}?"
                 pair = [await first_byte_ms(http, question) for http in (straight, through)]
                 began = time.perf_counter()
                 await client.search("bench", f"Where did I go on trip {number}?")
                 search_ms = 1000 * (time.perf_counter() - began)
                 embed_ms = await embedder_ms(embedder, question)
-                if number >= 0:
+                if number >= WARM_UP:
                     direct.append(pair[0])
                     proxied.append(pair[1])
                     searched.append(search_ms)
