@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 from pipeline.text.marks import bounded
 from pipeline.text.word_lists import words_of
@@ -45,7 +46,9 @@ def same_text(text: str) -> str:
     return " ".join(folded.split()).rstrip(".!。 ")
 
 
-def exact_words(text: str) -> list[str]:
+# Cached, because a fact is compared with each of its neighbours.
+@lru_cache(maxsize=4096)
+def exact_words(text: str) -> tuple[str, ...]:
     """Return the words and signs of a text in order, without articles, case and punctuation.
 
     Every other word counts, so "flies to Rome" and "flies from Rome", "had" and "has", "A+" and
@@ -58,10 +61,11 @@ def exact_words(text: str) -> list[str]:
             words.append(match["word"] or match[0])
         if match["short"]:
             words.append(_SHORT_FORMS[match["short"]])
-    return words
+    return tuple(words)
 
 
 def signed_words(text: str) -> tuple[frozenset[str], str]:
     """Return the words with a sign that is a part of them, in lower case, and the text without."""
-    words = frozenset(word.lower() for word in _SIGNED.findall(text))
-    return words, _SIGNED.sub(" ", text) if words else text
+    plain = text.translate(_ASCII)
+    words = frozenset(word.lower() for word in _SIGNED.findall(plain))
+    return words, _SIGNED.sub(" ", plain) if words else text
