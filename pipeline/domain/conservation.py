@@ -517,6 +517,11 @@ def _without(text: str, names: Sequence[str]) -> str:
     return text
 
 
+def is_of_another_subject(change: Replacement) -> bool:
+    """Tell if fact and memory are about different persons or things, by their names."""
+    return _other_subject(change) or _of_relative(change)
+
+
 def _other_subject(change: Replacement) -> bool:
     """Tell if fact and memory open with different names, and neither has the other's."""
     leading = [value for value in stated(change.old).values if value.leads]
@@ -539,7 +544,7 @@ def same_matter(change: Replacement) -> bool:
     """Tell if fact and memory have the same slot, or without slots share words or are near."""
     if change.old_slot and change.fact_slot:
         return change.old_slot == change.fact_slot
-    if _other_subject(change) or _of_relative(change):
+    if is_of_another_subject(change):
         return False
     if change.similarity >= NEAR or (change.new and _same_frame(change.old, change.new)):
         return True

@@ -9,10 +9,11 @@ from itertools import groupby
 
 from pydantic import BaseModel
 
-from pipeline.domain.conservation import Replacement, objection
+from pipeline.domain.conservation import Replacement, objection, same_matter
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.repeats import can_state, takes_back_nothing
 from pipeline.models import prompts
 from pipeline.models.json_answers import (
     SHOWN_ERRORS,
@@ -22,6 +23,7 @@ from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.text.equality import same_text
+from pipeline.text.forget_requests import asks_to_forget
 
 NO_REASON = "The model gave no reason."
 
@@ -58,14 +60,15 @@ def parse_decisions(
 ) -> tuple[Decision, ...]:
     """At least one decision for each fact, in the order of the facts; each has another target.
 
-    An UPDATE that drops values of its memory, or a DELETE that the fact does not state, is sent
-    back for repair; the hint of the error names the loss.
+    An UPDATE that drops values of its memory, a DELETE that the fact does not state, or a NOOP on a
+    fact that nothing states is sent back for repair; the hint of the error names the loss.
 
     `mend` is for the repaired answer, after which there is no further call. A decision that is
     still not usable is weakened, and its reason says so; the other decisions stay:
 
     - UPDATE of a memory that was not offered, or without a text, becomes ADD of the fact;
     - DELETE or NOOP of a memory that was not offered becomes NOOP without a target;
+    - NOOP on a fact that nothing states becomes ADD of the fact;
     - ADD, or NOOP without a target, is dropped if its fact has another decision;
     - if several decisions change one memory, the last counts and the others become NOOP on it.
 
@@ -76,6 +79,7 @@ def parse_decisions(
     if mend:
         mended = [_mended(row, len(neighbours)) for row in rows]
         rows = _changed_once(_once_a_target(_without_redundant_adds(mended)))
+        rows = _stated(rows, facts, neighbours)
     _check_rows(rows, len(neighbours))
     if not mend:
         _check_losses(rows, facts, neighbours)
@@ -158,8 +162,10 @@ def _check_row(row: DecisionRow, offered: int) -> None:
 def _check_losses(
     rows: Sequence[DecisionRow], facts: Sequence[Fact], neighbours: Sequence[Neighbour]
 ) -> None:
-    """Check that no change loses anything. Errors: MalformedAnswer, whose hint names the losses."""
-    losses, hints = [], []
+    """Check that no decision loses anything. Errors: MalformedAnswer; its hint names the losses."""
+    unstated = _unstated(rows, facts, neighbours)
+    losses = [f"the NOOP on fact {number}" for number in unstated]
+    hints = [f"Fact {number}: no memory says all of it." for number in unstated]
     for row in rows:
         if row.changes is None:
             continue
@@ -171,10 +177,55 @@ def _check_losses(
             hints.append(f"Memory {row.changes}: {refused.reason}")
     if losses:
         raise MalformedAnswer(
-            f"{'; '.join(losses)} would lose what the fact does not change; keep it in the text,"
-            " or decide ADD",
+            f"{'; '.join(losses)} would lose something: keep what the fact does not change in the"
+            " text, or decide ADD",
             hint=" ".join(hints),
         )
+
+
+def _unstated(
+    rows: Sequence[DecisionRow], facts: Sequence[Fact], neighbours: Sequence[Neighbour]
+) -> list[int]:
+    """The numbers of the facts that have NOOPs alone, and would be lost with them."""
+    changed = {row.changes for row in rows if row.changes is not None}
+    stored = sorted({row.fact for row in rows if row.action in (Outcome.ADD, Outcome.UPDATE)})
+    others = [integer_ids.item(facts, number) for number in stored]
+    numbers = []
+    for own in _by_fact(rows):
+        aims = {row.aim for row in own if row.aim is not None}
+        if all(row.action is Outcome.NOOP for row in own) and aims.isdisjoint(changed):
+            fact = integer_ids.item(facts, own[0].fact)
+            targets = [integer_ids.item(neighbours, aim) for aim in sorted(aims)]
+            if not (
+                _needs_no_memory(fact, targets, neighbours)
+                or any(_has_place(fact, other) for other in others)
+            ):
+                numbers.append(own[0].fact)
+    return numbers
+
+
+def _needs_no_memory(
+    fact: Fact, targets: Sequence[Neighbour], neighbours: Sequence[Neighbour]
+) -> bool:
+    """Tell if a NOOP on the targets loses nothing: one of them says the fact, or something later.
+
+    Without a target: if any memory says it, or if the fact takes back what none of them says.
+    """
+    memories = targets or neighbours
+    return (
+        asks_to_forget(fact.text)
+        or any(can_state(m.text, fact.text, similarity=m.similarity) for m in memories)
+        or any(_is_older(fact, memory) for memory in targets)
+        or (not targets and takes_back_nothing(fact.text, [m.text for m in memories]))
+    )
+
+
+def _has_place(fact: Fact, other: Fact) -> bool:
+    """Tell if another fact of the batch, which is stored, says a fact or takes its place."""
+    change = Replacement(
+        fact.text, other.text, other.text, old_slot=fact.slot, fact_slot=other.slot
+    )
+    return can_state(other.text, fact.text) or same_matter(change)
 
 
 def _replacement(
@@ -235,6 +286,19 @@ def _changed_once(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
         else _weakened(row, Outcome.NOOP, why, target=row.target)
         for row in rows
     ]
+
+
+def _stated(
+    rows: Sequence[DecisionRow], facts: Sequence[Fact], neighbours: Sequence[Neighbour]
+) -> list[DecisionRow]:
+    """The rows, with the NOOPs on a fact that nothing states made one ADD."""
+    unstated = _unstated(rows, facts, neighbours)
+    why = "was on a memory that does not say it"
+    chosen: list[DecisionRow] = []
+    for own in _by_fact(rows):
+        is_stated = own[0].fact not in unstated
+        chosen += own if is_stated else [_weakened(own[0], Outcome.ADD, why, target=None)]
+    return chosen
 
 
 def _weakened(row: DecisionRow, action: Outcome, why: str, *, target: int | None) -> DecisionRow:

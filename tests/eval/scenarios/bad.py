@@ -131,6 +131,18 @@ def update_all(oracle: Oracle, kind: str, prompt: str, answer: Row) -> str:
     return _redecided(oracle, kind, prompt, answer, decide)
 
 
+def noop_all(oracle: Oracle, kind: str, prompt: str, answer: Row) -> str:
+    """NOOP for every fact, on a memory or on none."""
+
+    def decide(facts: Sequence[NewFact], memories: Sequence[Shown]) -> list[Row]:
+        return [
+            decision(fact, "NOOP", memories[n] if n < len(memories) else None, reason="Known.")
+            for n, fact in enumerate(facts)
+        ]
+
+    return _redecided(oracle, kind, prompt, answer, decide)
+
+
 def values_dropped(oracle: Oracle, kind: str, prompt: str, answer: Row) -> str:
     """UPDATE whose text has lost every number, and every name but the first."""
     return _json(_decisions(answer, lambda row: row | {"text": row["text"] and _bare(row["text"])}))
@@ -163,7 +175,7 @@ BAD: Mapping[str, Callable[[Oracle, str, str, Row], str]] = {
     function.__name__: function
     for function in (
         unknown_ids, other_ids, prose, missing_keys, wrong_language, add_all, delete_all,
-        update_all, values_dropped, shuffled_facts, dates_ignored,
+        update_all, noop_all, values_dropped, shuffled_facts, dates_ignored,
     )
 }  # fmt: skip
 
