@@ -107,7 +107,8 @@ def stated(text: str) -> Stated:
             values[name.kind, name.key] = name
             keys += f" {name.key} \0"
     first = tuple(islice(values.values(), MOST_VALUES))
-    words = frozenset(form for word in _WORD.findall(text) for form in _forms(word))
+    unsigned = re.sub(_SIGNED, " ", text)
+    words = frozenset(form for word in _WORD.findall(unsigned) for form in _forms(word))
     known = frozenset((value.kind, key) for value in first for key in _less_exact(value))
     return Stated(first, words, fold(text), known)
 
@@ -177,8 +178,8 @@ def _weekday_of(key: str) -> str | None:
 
 
 def _number(match: re.Match[str]) -> str:
-    plain = re.sub(r"(?<=\d)[.,](?=\d{3}(?!\d))", "", match[0]).replace(",", ".")
-    return plain.lstrip("0") or "0"
+    plain = re.sub(r"(?<=\d)[.,](?=\d{3}(?!\d))", "", match["digits"]).replace(",", ".")
+    return ("-" if match["minus"] else "") + (plain.lstrip("0") or "0")
 
 
 def _grouped_digits(match: re.Match[str]) -> str:
@@ -232,6 +233,8 @@ _MONTH = rf"(?P<name>{_any_of(MONTHS)})\b\.?"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _OF = r"(?: of| de| del)?"
+# A sign is a part of "A+", "A-", "C++" and "C#", which do not state A or C.
+_SIGNED = r"(?<!\w)(?:[A-Za-z]+(?:\+{1,2}|#)|[A-Za-z]-)(?!\w)"
 Read = Callable[["re.Match[str]"], str | None]
 _READERS: tuple[tuple[ValueKind, re.Pattern[str], Read], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE), read)
@@ -250,8 +253,13 @@ _READERS: tuple[tuple[ValueKind, re.Pattern[str], Read], ...] = tuple(
         (ValueKind.DATE, r"(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])", _chinese_weekday),
         (ValueKind.DATE, rf"(?<![\d.,:]){_YEAR}(?![\d:]|[.,]\d)", _year),
         (ValueKind.NAME, r"(?<![A-Za-z0-9])[A-Za-z]+-?\d[A-Za-z0-9-]*", _code),
+        (ValueKind.NAME, _SIGNED, _code),
         (ValueKind.NUMBER, r"(?<!\w)\+?\d{2,}(?:[ /-]\d{2,})+(?!\w)", _grouped_digits),
-        (ValueKind.NUMBER, r"\d+(?:[.,:/]\d+)*", _number),
+        (
+            ValueKind.NUMBER,
+            r"(?P<minus>(?<![\w.,:/)])[-\u2212](?=\d))?(?P<digits>\d+(?:[.,:/]\d+)*)",
+            _number,
+        ),
         (ValueKind.NUMBER, rf"\b(?:{_NUMBER_WORDS})\b", _number_word),
         (
             ValueKind.NUMBER,

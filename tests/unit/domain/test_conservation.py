@@ -25,6 +25,8 @@ HARMLESS = [
     ("Lucía vive en Madrid", "Lucía vive en Bilbao", "Lucía se ha mudado a Bilbao"),
     ("小雨住在上海", "小雨住在成都", "小雨搬到成都"),
     ("Maya has 2 cats", "Maya has 3 cats", "Maya has 3 cats now"),
+    ("Maya prefers C++", "Maya prefers C", "Maya prefers C"),
+    ("Maya's blood type is A+", "Maya's blood type is A-", "Maya's blood type is A-"),
     ("Maya works in Room12b", "Maya works in Room13b", "Maya works in Room13b"),
     ("The exam is on 14 June", "The exam is on 5 July", "The exam was moved to 5 July"),
     ("User has a dog called Rex", None, "User's dog Rex died"),
@@ -36,6 +38,8 @@ HARMLESS = [
 VALUE_LOSSES = [
     ("Maya lives in Berlin with 2 cats", "Maya lives in Lisbon", "Maya moved to Lisbon"),
     ("Anna likes tea", "Ben likes tea", "Ben likes tea"),
+    ("Maya's blood type is A-, and she weighs 70 kg", "Maya weighs 72 kg", "Maya weighs 72 kg"),
+    ("Maya writes C++ and weighs 70 kg", "Maya writes C and weighs 72 kg", "Maya weighs 72 kg"),
     ("Maya met Tom and Lea in Rome", "Maya met Kim in Rome", "Maya met Kim in Rome"),
     ("Maya plays tennis with Tom", "Maya plays tennis with Lea", "Maya also plays tennis with Lea"),
     ("Jonas spielt Schach mit Ole", "Jonas spielt Schach mit Kai", "Jonas spielt auch mit Kai"),

@@ -24,6 +24,8 @@ STATEMENTS = [
     ("小雨养了一只叫米粒的猫", "米粒 小雨"),
     ("小雨有三十个学生", "三十 小雨"),
     ("I'm in Rome, and I’ve said I'll stay", "rome"),
+    ("User writes C++, has blood type A- and keeps it at -5 or \u22126 degrees", "c++ a- -5 -6"),
+    ("User reads pages 3-5 of an e-mail, at a ratio of 3:2 - a nurse", "3 5 3:2"),
 ]
 
 
