@@ -10,12 +10,17 @@ from functools import lru_cache
 from pipeline.text.marks import bounded
 from pipeline.text.word_lists import words_of
 
-# Words that change no statement: articles of English, German and Spanish, and "that".
-_ARTICLES = words_of("""
+# Words that change no statement: articles of English, German and Spanish, "that" and "muy".
+_SMALL_WORDS = words_of("""
     a an the that
     der die das dem den des ein eine einem einen einer eines
-    el la las lo los un una unas unos
+    el la las lo los un una unas unos muy
 """)
+# Prepositions joined with an article; "am" is an English verb too.
+_JOINED = {
+    "im": "in", "ins": "in", "ans": "an", "zum": "zu", "zur": "zu", "vom": "von",
+    "beim": "bei", "al": "a", "del": "de",
+}  # fmt: skip
 # Short forms, written out: "I'm" is "I am". Others, such as "'s", have several meanings.
 _SHORT_FORMS = {"m": "am", "re": "are", "ve": "have", "ll": "will"}
 # A word, a sign that belongs to a word or number ("C++", "$5", "5%", "#3", "@maya"), and a minus in
@@ -49,7 +54,7 @@ def same_text(text: str) -> str:
 # Cached, because a fact is compared with each of its neighbours.
 @lru_cache(maxsize=4096)
 def exact_words(text: str) -> tuple[str, ...]:
-    """Return the words and signs of a text in order, without articles, case and punctuation.
+    """Return the words and signs of a text in order, without case, articles and punctuation.
 
     Every other word counts, so "flies to Rome" and "flies from Rome", "had" and "has", "A+" and
     "A-", -5 and 5 differ.
@@ -57,8 +62,9 @@ def exact_words(text: str) -> tuple[str, ...]:
     normal = unicodedata.normalize("NFKC", bounded(text)).casefold().translate(_ASCII)
     words: list[str] = []
     for match in _WORDS_AND_SIGNS.finditer(normal):
-        if match["word"] not in _ARTICLES:
-            words.append(match["word"] or match[0])
+        word = match["word"] or match[0]
+        if word not in _SMALL_WORDS:
+            words.append(_JOINED.get(word, word))
         if match["short"]:
             words.append(_SHORT_FORMS[match["short"]])
     return tuple(words)
