@@ -165,7 +165,7 @@ async def replaced(stack: Stack, worker: str) -> float:
     async def another() -> bool:
         return ready.exists()
 
-    assert await holds(another, within_s=30)
+    assert await holds(another, within_s=120)
     return took_s
 
 
