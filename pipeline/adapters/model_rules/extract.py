@@ -142,7 +142,8 @@ def _texts(text: str, is_stated: bool, listener: Listener) -> Iterator[str]:
         return
     facts = [fact for clause in clauses(body) for fact in clause_facts(clause, listener)]
     if request and request["forget"]:
-        for fact in facts or [in_voice(body)]:
+        # "Forget that and" names nothing.
+        for fact in filter(None, facts or [in_voice(body).strip()]):
             yield f"{USER} asks to forget: {fact.removeprefix(f'{USER} ')}"
     elif request and request["that"] and not facts and len(body.split()) > 2:
         # The user asks to remember a sentence that no rule reads: store its own words.

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules import RulesModel
@@ -269,6 +269,7 @@ PIECES = st.sampled_from(
 )
 
 
+@example("FORGET THAT AND")
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=25).map(" ".join)))
 async def test_any_text_is_read_without_raising_and_always_the_same(text: str) -> None:
