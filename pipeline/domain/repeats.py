@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pipeline.domain.conservation import NEAR, Replacement, is_of_another_subject, matter
 from pipeline.text import polarity
@@ -12,6 +13,9 @@ from pipeline.text.past import is_past
 from pipeline.text.relatives import relative
 from pipeline.text.values import stated
 
+# Cached, because each fact of a batch can be compared with each memory that was shown.
+_matter = lru_cache(maxsize=4096)(matter)
+
 
 def can_state(text: str, fact: str, *, similarity: float = 0.0) -> bool:
     """Tell if a text can state a fact: nothing in it shows that it does not.
@@ -20,7 +24,7 @@ def can_state(text: str, fact: str, *, similarity: float = 0.0) -> bool:
     sign, and a word about its matter or a near meaning; and neither takes back or ends the other.
     `similarity`: their cosine, or 0 if it is not known.
     """
-    about, of_text = matter(fact), matter(text)
+    about, of_text = _matter(fact), _matter(text)
     if similarity < NEAR and about and about.isdisjoint(of_text):
         return False
     # In other words, "is allergic to nuts" can state "cannot eat nuts".
@@ -39,8 +43,8 @@ def can_state(text: str, fact: str, *, similarity: float = 0.0) -> bool:
 
 def takes_back_nothing(fact: str, texts: Sequence[str]) -> bool:
     """Tell if a fact takes back what none of the texts is about."""
-    about = matter(fact)
-    return polarity.takes_back(fact) and all(about.isdisjoint(matter(text)) for text in texts)
+    about = _matter(fact)
+    return polarity.takes_back(fact) and all(about.isdisjoint(_matter(text)) for text in texts)
 
 
 def _is_of_another_person(text: str, fact: str) -> bool:

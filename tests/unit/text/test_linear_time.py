@@ -49,7 +49,7 @@ PACKAGES = (
     "pipeline.text", "pipeline.models.prompts", "pipeline.models.background",
     "pipeline.models.questions.integer_ids",
     "pipeline.models.json_answers", "pipeline.domain.conservation", "pipeline.domain.candidates",
-    "pipeline.domain.echoes",
+    "pipeline.domain.echoes", "pipeline.domain.repeats",
     "pipeline.domain.conflicts", "pipeline.domain.graph", "pipeline.search.signals",
     "pipeline.search.evidence", "pipeline.search.vocabulary", "pipeline.search.conversation",
     "pipeline.search.bm25",
