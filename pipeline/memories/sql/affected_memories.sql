@@ -20,9 +20,8 @@ FROM (
     SELECT jsonb_agg(jsonb_build_array(event_id, text)) AS forgotten FROM deleted
 ) before
 LEFT JOIN LATERAL (
-    SELECT memories.*, {open_conflict.sql} AS conflict_id FROM memories
-    WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE' AND id IN (
-        SELECT unnest(CAST(:ids AS uuid[]))
+    SELECT stored.* FROM (
+        SELECT unnest(CAST(:ids AS uuid[])) AS id
         UNION
         SELECT id FROM memories
         WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE'
@@ -31,5 +30,12 @@ LEFT JOIN LATERAL (
         SELECT id FROM memories
         WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE'
           AND slot = ANY (CAST(:slots AS text[]))
-    )
+    ) wanted
+    -- OFFSET 0: one look-up for each id, also while the table has no statistics yet; else each
+    -- memory of the scope is read, with its conflict.
+    CROSS JOIN LATERAL (
+        SELECT memories.*, {open_conflict.sql} AS conflict_id
+        FROM memories WHERE memories.id = wanted.id OFFSET 0
+    ) stored
+    WHERE stored.lane_id = CAST(:lane_id AS uuid) AND stored.state = 'ACTIVE'
 ) named ON true

@@ -12,7 +12,9 @@
           JOIN memories standing ON standing.id = other.memory_id
               AND standing.state = 'ACTIVE' AND standing.text_hash = other.text_hash
           WHERE other.conflict_id = c.id AND other.memory_id = mine.against_id
-            AND other.against_id = mine.memory_id)
+            AND other.against_id = mine.memory_id
+          -- No part of the join above, which could then begin with all active memories.
+          OFFSET 0)
     ORDER BY c.created_at, c.id
     LIMIT 1
 )
