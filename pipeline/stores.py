@@ -29,6 +29,7 @@ from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.leases import LaneLeases
 from pipeline.lanes.queue_view import QueueView
 from pipeline.lanes.store import Lanes
+from pipeline.ledger.statistics import Statistics
 from pipeline.memories.accesses import AccessCounts
 from pipeline.memories.delete_by_filter import DeleteByFilter
 from pipeline.memories.editing import MemoryEditing
@@ -181,6 +182,7 @@ class AdministrationStores:
         self.costs = Costs(engine)
         self.balance = Balance(engine)
         self.samples = QueueSamples(engine)
+        self.statistics = Statistics(long)
 
 
 class Ledger(QueueStores, KnowledgeStores, AdministrationStores):

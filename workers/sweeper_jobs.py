@@ -29,6 +29,7 @@ Chore = Callable[[], Awaitable[object]]
 STALE_FOR_S, TURNS_STALE_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
 HEAL_EVERY_S = 60.0
+ANALYZE_EVERY_S = 5.0
 # Maximum number of generations that one run accepts.
 PROFILES_AT_ONCE = 100
 # Time limits of one run, far longer than it takes. An erasure continues where it was stopped.
@@ -63,11 +64,16 @@ async def under_way(
     ]
     if stores.mirroring is None:
         await attempt(stores.ledger.graph_outbox.close, limit_s=CHORE_S)
-    healing = _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S)
+    slower = (
+        _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S),
+        _again_and_again(
+            stores.ledger.statistics.analyze_grown, pause_s=ANALYZE_EVERY_S, limit_s=CHORE_S
+        ),
+    )
     tasks = [
         asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s, limit_s=limit_s))
         for chore, limit_s in courses
-    ] + [asyncio.create_task(healing)]
+    ] + [asyncio.create_task(course) for course in slower]
     for task in tasks:
         task.add_done_callback(end_with)
     yield

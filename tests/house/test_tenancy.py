@@ -93,6 +93,7 @@ ALL_TENANTS = {
     "Summaries.claim_due": "the sweeper",
     "Summaries.task": "a worker's edge: the lane's row names the tenant",
     "PrivateRuns.expired": "the sweeper",
+    "Statistics.analyze_grown": "housekeeping",
     "TermRebuild.cut_missing": "housekeeping",
     "TermRebuild.walk": "housekeeping",
     "Recordings.outputs": "the batch that a replay's own row names, of the project it copies",

@@ -43,11 +43,12 @@ async def fill(
     events_each: int = EVENTS_EACH,
     vector_bytes: int = VECTOR_BYTES,
     embedder: str = EMBEDDER,
+    analyze: bool = True,
 ) -> None:
     """Fill a migrated database with this project's rows. The role must be a superuser.
 
     `events_each`: events of a lane, 5 or more. `vector_bytes`: size of a memory's vector in the
-    ledger.
+    ledger. `analyze`: without it, and with at most MANY_LANES, plans that were made before stay.
     """
     connection = await asyncpg.connect(url)
     try:
@@ -67,7 +68,9 @@ async def fill(
                 await connection.execute(words)
         for index in indexes:
             await connection.execute(index["definition"])
-        await connection.execute("VACUUM ANALYZE")
+        await connection.execute(
+            "VACUUM ANALYZE" if analyze else "SELECT pg_stat_force_next_flush()"
+        )
     finally:
         await connection.close()
 
