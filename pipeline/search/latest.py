@@ -48,42 +48,54 @@ class Hit:
 def latest_first(hits: Sequence[Hit]) -> list[Hit]:
     """The hits, best first, each behind its later versions. Scores keep the order."""
     first, rest = list(hits[:COMPARED]), hits[COMPARED:]
-    words = {id(hit): frozenset(terms.query_terms(hit.passage.text[:LETTERS])) for hit in first}
+    words = _Words()
     ordered: list[Hit] = []
     while first:
         head = first[0]
-        versions = [
-            hit for hit in first[1:] if _follows(head, hit, words[id(head)], words[id(hit)])
-        ]
+        versions = [hit for hit in first[1:] if _follows(head, hit, words)]
         last = max(versions, key=_said_at, default=head)
         first.remove(last)
         ordered.append(last if last is head else _raised(last, head.score))
     return [*ordered, *rest]
 
 
-def _follows(earlier: Hit, later: Hit, words: frozenset[str], later_words: frozenset[str]) -> bool:
+class _Words:
+    """The words of texts, read at the first question for them: few pairs come to that."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, frozenset[str]] = {}
+
+    def mostly_same(self, text: str, other: str) -> bool:
+        """Tell if two texts have most words of the shorter one in common."""
+        words, others = self._read(text), self._read(other)
+        common = len(words & others)
+        return common >= LEAST_WORDS and common >= SAME_WORDS * min(len(words), len(others))
+
+    def _read(self, text: str) -> frozenset[str]:
+        if text not in self._of:
+            self._of[text] = frozenset(terms.query_terms(text[:LETTERS]))
+        return self._of[text]
+
+
+def _follows(earlier: Hit, later: Hit, words: _Words) -> bool:
     """Tell if a hit is a later version of another one, and answers the question as well."""
     first, other = earlier.passage, later.passage
     if not isinstance(first, Memory) or not isinstance(other, Memory):
         return False
     if other.said_at <= first.said_at or other.valid_from < first.valid_from:
         return False
-    planned = other.valid_from > other.said_at
-    history = is_past(other.text) and not is_past(first.text)
-    if planned or history or first.speaker != other.speaker:
-        return False
     near = later.score.decayed >= NEAR_EQUAL * earlier.score.decayed
     if not near or later.score.lexical < earlier.score.lexical - FEWER_WORDS:
         return False
+    if other.valid_from > other.said_at or first.speaker != other.speaker:
+        return False
     if first.slot and other.slot:
         known = other.cardinality or first.cardinality
-        return first.slot == other.slot and not slots.many_valued(first.slot, known)
-    return not (earlier.in_dialogue or later.in_dialogue) and _mostly_same(words, later_words)
-
-
-def _mostly_same(words: frozenset[str], others: frozenset[str]) -> bool:
-    common = len(words & others)
-    return common >= LEAST_WORDS and common >= SAME_WORDS * min(len(words), len(others))
+        is_version = first.slot == other.slot and not slots.many_valued(first.slot, known)
+    else:
+        dialogue = earlier.in_dialogue or later.in_dialogue
+        is_version = not dialogue and words.mostly_same(first.text, other.text)
+    return is_version and (is_past(first.text) or not is_past(other.text))
 
 
 def _said_at(hit: Hit) -> float:
