@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-# Rows below which no plan is slow.
-FEW = 500
+# Rows below which no plan is slow; and a table is analyzed again when it is TIMES as large.
+# Each ANALYZE costs about half a second of CPU, because all connections plan their statements anew.
+FEW, TIMES = 500, 4
 # reltuples is the number of rows at the last ANALYZE, or -1; n_live_tup grows with each commit.
 # A role may only analyze its own tables.
 GROWN = text("""
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname)
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
     WHERE s.schemaname = current_schema() AND pg_has_role(c.relowner, 'USAGE')
-      AND s.n_live_tup > greatest(2 * c.reltuples, CAST(:few AS bigint))
+      AND s.n_live_tup > greatest(CAST(:times AS integer) * c.reltuples, CAST(:few AS bigint))
     ORDER BY 1
 """)
 
@@ -32,12 +33,12 @@ class Statistics:
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def analyze_grown(self) -> Sequence[str]:
-        """Analyze the tables that have more than twice the rows of their last ANALYZE.
+        """Analyze the tables that have more than TIMES the rows of their last ANALYZE.
 
         Returns their names. A table that another session vacuums, analyzes or alters is left out.
         """
         async with self._single.connect() as connection:
-            tables = (await connection.scalars(GROWN, {"few": FEW})).all()
+            tables = (await connection.scalars(GROWN, {"few": FEW, "times": TIMES})).all()
             for table in tables:
                 await connection.execute(text(f"ANALYZE (SKIP_LOCKED) {table}"))
         return tables

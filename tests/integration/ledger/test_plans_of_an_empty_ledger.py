@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from pipeline.ledger.statistics import FEW
+from pipeline.ledger.statistics import FEW, TIMES
 from pipeline.stores import Ledger
 from tests.bench.growth import fill
 from tests.integration.api.test_across import furnish
@@ -56,10 +56,11 @@ async def test_plans_of_empty_tables_are_replaced(module_ledger: Ledger) -> None
     assert not executed.faults, "\n\n".join(executed.faults.values())
 
 
-async def test_a_table_is_analyzed_again_after_it_has_doubled(ledger: Ledger) -> None:
+async def test_a_table_is_analyzed_again_once_it_is_several_times_as_large(ledger: Ledger) -> None:
     url = url_of(ledger)
     await execute(url, "CREATE TABLE grown (id integer) WITH (autovacuum_enabled = off)")
-    for rows, is_analyzed in ((FEW, False), (1, True), (FEW, False), (2, True), (2, False)):
+    growth = (TIMES - 1) * (FEW + 1)
+    for rows, is_analyzed in ((FEW, False), (1, True), (growth, False), (1, True), (1, False)):
         await execute(url, f"INSERT INTO grown SELECT generate_series(1, {rows})")
         analyzed = await ledger.statistics.analyze_grown()
         assert ("public.grown" in analyzed) == is_analyzed, rows
