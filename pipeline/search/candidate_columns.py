@@ -14,14 +14,15 @@ from sqlalchemy import (
     Integer,
     ScalarSelect,
     Select,
+    any_,
     bindparam,
     case,
     cast,
     func,
     literal,
+    literal_column,
     null,
     nulls_last,
-    or_,
     select,
     true,
 )
@@ -33,6 +34,7 @@ from pipeline.search.candidates import Candidate
 from pipeline.turns.store import forgotten, just_before, turn_passages
 
 WITH_TERMS = bindparam("with_terms", type_=Boolean)
+QUESTION_MARKS: ColumnElement[Any] = literal_column("ARRAY['?', '？']")
 
 
 def fact_columns(facts: FromClause) -> list[ColumnElement[Any]]:
@@ -140,7 +142,7 @@ def _candidate_columns(
         before.c.ordinal.label("before_ordinal"),
         passages.c.has_subject,
         passages.c.length,
-        func.coalesce(or_(last == "?", last == "？"), literal(False)).label("is_question"),
+        func.coalesce(last == any_(QUESTION_MARKS), literal(False)).label("is_question"),
     ]
 
 
