@@ -13,7 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 # Rows below which no plan is slow; and a table is analyzed again when it is TIMES as large.
-# Each ANALYZE costs about half a second of CPU, because all connections plan their statements again.
+# Each ANALYZE costs half a second of CPU, because all connections plan their statements again.
 FEW, TIMES = 500, 4
 # reltuples is the number of rows at the last ANALYZE, or -1; n_live_tup grows with each commit.
 # A role may only analyze its own tables.

@@ -59,8 +59,9 @@ def fuse(
     return sorted(candidates, key=_rank)
 
 
-def _rank(candidate: Candidate) -> tuple[float, tuple[object, int]]:
-    return -candidate.score.decayed, candidate.key
+def _rank(candidate: Candidate) -> tuple[float, int, int]:
+    # The id as a number: ids compare slowly, and equal scores are common.
+    return -candidate.score.decayed, candidate.key.id.int, candidate.key.ordinal
 
 
 def _base(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
