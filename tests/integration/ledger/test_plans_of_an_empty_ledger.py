@@ -76,6 +76,15 @@ async def test_changes_of_rows_are_no_growth(ledger: Ledger) -> None:
     assert "public.grown" not in await ledger.statistics.analyze_grown()
 
 
+async def test_a_table_may_have_any_name(ledger: Ledger) -> None:
+    await execute(
+        url_of(ledger),
+        f"""CREATE TABLE "of :another %s" WITH (autovacuum_enabled = off)
+            AS SELECT generate_series(1, {2 * FEW})""",
+    )
+    assert 'public."of :another %s"' in await ledger.statistics.analyze_grown()
+
+
 async def execute(url: str, statement: str) -> None:
     """Execute one statement, whose numbers of rows are counted when this returns."""
     connection = await asyncpg.connect(url)
