@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -34,7 +34,6 @@ from api.http.middleware import (
     Traced,
     cross_origin,
 )
-from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
 from api.openapi import describe
@@ -152,8 +151,8 @@ def create_app(settings: Settings) -> FastAPI:
         strict_content_type=False,  # a plain `curl -d` means JSON too
         exception_handlers=errors.HANDLERS,
     )
-    for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(check_query)])
+    for router in ROUTERS:  # not by include_router(), see api.routers
+        app.router.routes.extend(router.routes)
     app.state.routes = [
         route
         for router in ROUTERS

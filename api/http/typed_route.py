@@ -1,4 +1,4 @@
-"""Routes whose OpenAPI responses are the types that they return.
+"""Routes that check their query string, and whose OpenAPI responses are the types they return.
 
 FastAPI would check and copy each response by its type, which costs more than to write it. Here the
 type is only for mypy and for the OpenAPI description; the integration tests compare responses with
@@ -7,14 +7,16 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from importlib import resources
 from typing import Any, get_type_hints
 
 import orjson
-from fastapi import Response
+from fastapi import Request, Response
 from fastapi.datastructures import DefaultPlaceholder
 from fastapi.routing import APIRoute
+
+from api.http.unknown_fields import check_query
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -48,6 +50,16 @@ class TypedRoute(APIRoute):
             if "model" in response:
                 self.response_types[int(status)] = response["model"]
         super().__init__(path, endpoint, response_model=Any, responses=rest, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The route's handler, after a check of the names in the query string."""
+        handle = super().get_route_handler()
+
+        async def checked(request: Request) -> Response:
+            check_query(request, self.dependant)
+            return await handle(request)
+
+        return checked
 
 
 def example(package: str, name: str = "example.json") -> Responses:

@@ -39,14 +39,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
 
 
-async def check_query(request: Request) -> None:
+def check_query(request: Request, route: Dependant) -> None:
     """Check the names in the query string against those that the route reads.
 
     Errors: InvalidInput for an option that the route does not have, and for a misspelt filter.
     """
     if not request.query_params or request.method == "DELETE":  # a delete reads all names itself
         return
-    known = _declared(request.scope["route"].dependant)
+    known = _declared(route)
     for name in (NOT_BUILT.keys() & request.query_params.keys()) - known:
         if request.query_params[name].strip().lower() not in ("", "0", "false"):
             raise InvalidInput(NOT_BUILT[name])

@@ -95,15 +95,17 @@ class Service:
 async def serving(
     ledger: Ledger,
     *,
-    sync_wait_s: float = 30.0,
+    sync_wait_s: float | None = None,
     workers: bool = False,
     traces_url: str | None = None,
     dimensions: int = DIMENSIONS,
 ) -> AsyncIterator[Service]:
     """A service as the API's lifespan builds it, with fakes for vectors and broker.
 
-    `dimensions`: floats of a vector of its embedder.
+    `dimensions`: floats of a vector of its embedder. `sync_wait_s`: the longest wait for an event's
+    end; without `workers` a wait has no end but this one, so it is short.
     """
+    sync_wait_s = sync_wait_s if sync_wait_s is not None else 30.0 if workers else 0.05
     project, key = await ledger.projects.create("mine")
     engine = replace(await Engine.create(ledger, dimensions=dimensions), project=project)
     services = engine.services

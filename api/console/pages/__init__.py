@@ -34,7 +34,7 @@ FEATURES = (
 
 def add_to(app: FastAPI, settings: Settings) -> None:
     """Add the user's page, and the console's pages unless the settings turn them off."""
-    app.include_router(user.router)
+    app.router.routes.extend(user.router.routes)
     for feature in FEATURES if settings.console == "on" else ():
-        app.include_router(feature.router)
+        app.router.routes.extend(feature.router.routes)
     app.router.routes.append(Route("/console/static/{name:path}", serve))

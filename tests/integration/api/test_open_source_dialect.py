@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from api.oss import routes
 from pipeline.stores import Ledger
 from tests.support.api_service import MAYA, Service, error_of, serving
 
@@ -107,7 +108,9 @@ async def test_a_memory_is_changed_deleted_and_its_history_kept(oss: httpx.Async
     assert (await oss.put(path, json={"text": "again"})).status_code == 404
 
 
-async def test_entities_are_listed_and_erased(oss: httpx.AsyncClient) -> None:
+async def test_entities_are_listed_and_erased(
+    oss: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await added(oss, "I live in Berlin.", agent_id="bot")
     await added(oss, "I like tea.", user_id="noah")
     rows = (await oss.get("/entities")).json()
@@ -116,6 +119,7 @@ async def test_entities_are_listed_and_erased(oss: httpx.AsyncClient) -> None:
         ("agent", "bot", 1),
         ("user", "noah", 1),
     }
+    monkeypatch.setattr(routes, "WAIT_S", 0.01)  # no sweeper runs the erasure here
     assert (await oss.delete("/entities/user/maya")).json()["message"] == "Entity deleted"
     assert (await oss.get("/memories", params=MAYA)).json() == {"results": []}
 
