@@ -55,9 +55,8 @@ def check_query(request: Request, route: Dependant) -> None:
         for name in request.query_params.keys() - NOT_BUILT.keys() - EVERYWHERE - known
         if not name.startswith("metadata[")
     ]
-    for name in unknown:
-        if meant := _meant(name, known & NARROWING, request.query_params):
-            raise InvalidInput(f"You wrote {shown([name])}; did you mean {meant}?")
+    if misspelt := _misspelt(unknown, known & NARROWING, request.query_params):
+        raise InvalidInput(f"You wrote {misspelt}?")
     if (keys := _ignored.get()) is not None:
         keys += unknown
 
@@ -68,17 +67,20 @@ def _declared(route: Dependant) -> set[str]:
     return names.union(*(_declared(needed) for needed in route.dependencies))
 
 
-def _meant(name: str, known: Collection[str], given: Collection[str]) -> str | None:
-    """The name among `known` that an unknown name stands for; None if there is none.
+def _misspelt(unknown: Iterable[str], known: Iterable[str], given: Collection[str]) -> str | None:
+    """The first misspelt name and the known one that it stands for, in words; None without one.
 
-    A name counts without case, `_` and `-`; an id also without `id`. A name that is given too is
-    not meant.
+    Names are compared without case, `_` and `-`; those of ids also without `id`, and in the plural.
+    A known name that is given too is not meant.
     """
-    plain = _plainly(name)
-    for other in known:
-        spellings = {_plainly(other), _plainly(other).removesuffix("id")}
-        if other not in given and (plain in spellings or plain.removesuffix("s") in spellings):
-            return other
+    meant: dict[str, str] = {}
+    for name in sorted(set(known).difference(given)):
+        plain = _plainly(name)
+        meant |= {plain.removesuffix("id"): name, plain: name}
+    for name in unknown:
+        plain = _plainly(name)
+        if right := meant.get(plain) or meant.get(plain.removesuffix("s")):
+            return f"{shown([name])}; did you mean {right}"
     return None
 
 
@@ -110,9 +112,8 @@ def refuse_or_note(body: Mapping[str, Any], known: Iterable[str], *, strict: boo
     unknown = [str(name) for name in body.keys() - NOT_BUILT.keys() - EVERYWHERE - known]
     if not unknown:
         return
-    for name in unknown:
-        if meant := _meant(name, known & ENTITY_IDS_SET, body):
-            raise ValueError(f"you wrote {shown([name])}; did you mean {meant}?")
+    if misspelt := _misspelt(unknown, known & ENTITY_IDS_SET, body):
+        raise ValueError(f"you wrote {misspelt}?")
     if strict:
         names = ", ".join(sorted(known))
         raise ValueError(f"{shown(unknown)} is not known here; use {names}")
