@@ -25,10 +25,16 @@ class FairSlots(Generic[K]):
         self._others: OrderedDict[K, deque[asyncio.Future[None]]] = OrderedDict()
         self._in_a_row = 0
 
+    def take(self) -> bool:
+        """Take a slot if one is free."""
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
     async def acquire(self, group: K, *, urgent: bool = False) -> None:
         """Take a slot; wait if none is free."""
-        if self._free:
-            self._free -= 1
+        if self.take():
             return
         slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = self._urgent if urgent else self._others

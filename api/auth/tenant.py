@@ -29,6 +29,7 @@ from api.dependencies import Api, api_of
 from api.errors import Unauthorized
 from pipeline.domain.errors import Forbidden, NotFound
 from pipeline.domain.tenants import Access
+from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.tenants.api_keys import NOT_FOR_USERS, Grant
 from pipeline.tenants.projects import NO_SUCH_PROJECT, Project
 
@@ -67,6 +68,7 @@ async def authenticated(
     grant = await api.keys.grant(key.strip(), address)
     if grant is None:
         raise Unauthorized(f"This API key is not valid. {HOW}")
+    take_turns_as(grant.project.id)
     request.state.project_id = str(grant.project.id)
     request.state.origins = grant.project.allowed_origins
     if allowance := api.keys.allowance(grant):

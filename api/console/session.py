@@ -22,6 +22,7 @@ from api.console.forms import Fields, fields_of
 from api.dependencies import Api, api_of
 from pipeline.domain.errors import Forbidden, MemlaneError
 from pipeline.domain.tenants import Access
+from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.settings import Settings
 from pipeline.tenants.api_keys import Grant
 from pipeline.tenants.projects import Project
@@ -104,6 +105,7 @@ async def session_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> 
     grant = None if digest is None else await api.keys.grant_of(digest)
     if grant is None:
         raise SignInNeeded("Sign in first.")
+    take_turns_as(grant.project.id)
     if allowance := api.keys.allowance(grant):
         allowance.require()
     request.state.session = ConsoleSession(token.key, grant)

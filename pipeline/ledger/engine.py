@@ -19,14 +19,13 @@ import asyncpg
 import orjson
 import structlog
 from sqlalchemy import URL, Dialect, event, make_url
-from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 from sqlalchemy.engine.interfaces import ExceptionContext
-from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import AsyncAdaptedQueuePool, PoolProxiedConnection
 
 from pipeline.ledger.byte_cache import ByteCache
 from pipeline.ledger.failures import LedgerUnavailable, translated
+from pipeline.ledger.fair_pool import FairPool
 
 log = structlog.get_logger()
 
@@ -55,7 +54,6 @@ CLIENT_CHECKS: Mapping[str, str] = {
 KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 
 LOCKED = asyncpg.LockNotAvailableError.sqlstate
-DRIVER_ERROR = asyncpg_dialect.AsyncAdapt_asyncpg_dbapi.Error
 
 CONNECT_S, POOL_S = 5.0, 10.0
 # Transactions in which another connection may get our session from a pooler.
@@ -125,17 +123,6 @@ class _State:
 _STATES: WeakKeyDictionary[Dialect, _State] = WeakKeyDictionary()
 
 
-class _Pool(AsyncAdaptedQueuePool):
-    """A pool that raises LedgerUnavailable if it has no connection: nothing was sent."""
-
-    def connect(self) -> PoolProxiedConnection:
-        try:
-            return super().connect()
-        except (OSError, SQLAlchemyError, DRIVER_ERROR) as error:
-            cause = error.orig if isinstance(error, DBAPIError) else error
-            raise LedgerUnavailable(cause or error, sent=False) from cause
-
-
 def connect(
     url: str, *, pool_size: int, name: str = "memlane", limits: SessionLimits = USUAL
 ) -> AsyncEngine:
@@ -146,7 +133,7 @@ def connect(
     address, tls = _address(url)
     engine = create_async_engine(
         address,
-        poolclass=_Pool,
+        poolclass=FairPool,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_S,

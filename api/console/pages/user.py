@@ -32,6 +32,7 @@ from api.memories.requests import UpdateRequest
 from api.user_tokens.download import AS_FILE, download
 from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Right
+from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.settings import Settings
 from pipeline.tenants.api_keys import Grant, UserRights
 from pipeline.tenants.projects import Project
@@ -86,6 +87,7 @@ async def visit_of(
     grant = await api.keys.grant(token, address) if token else None
     if grant is None or grant.user is None:
         raise Unauthorized(ENDED)
+    take_turns_as(grant.project.id)
     if allowance := api.keys.allowance(grant):
         allowance.require()
     grant.user.require(Right.READ)

@@ -1,0 +1,61 @@
+"""Connections of a pool: projects that wait for one take turns."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.ledger.engine import connect
+from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.ledger.fair_pool import take_turns_as
+from pipeline.ledger.statements import Direct
+
+ONE = text("SELECT 1 AS one")
+REQUESTS = 40
+
+
+async def answered(engine: AsyncEngine, project: str, order: list[str]) -> None:
+    """Read twice, as a request of the project does."""
+    take_turns_as(project)
+    for _ in range(2):
+        await Direct(engine).row(ONE, {})
+    order.append(project)
+
+
+async def test_a_request_waits_for_few_of_another_projects_statements(database_url: str) -> None:
+    engine = connect(database_url, pool_size=1)
+    order: list[str] = []
+    async with engine.connect():
+        requests = [
+            asyncio.create_task(answered(engine, project, order))
+            for project in ["many"] * REQUESTS + ["one"]
+        ]
+        await asyncio.sleep(0)
+    await asyncio.gather(*requests)
+    assert order.index("one") <= 2
+    await engine.dispose()
+
+
+async def test_a_request_that_ends_while_it_waits_keeps_no_connection(database_url: str) -> None:
+    engine = connect(database_url, pool_size=1)
+    async with engine.connect():
+        waiting = [asyncio.create_task(answered(engine, "many", [])) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[1].cancel()
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), asyncio.CancelledError, type(None)]
+    order: list[str] = []
+    await answered(engine, "one", order)
+    assert order == ["one"]
+    await engine.dispose()
+
+
+async def test_a_server_that_is_gone_leaves_no_slot_taken(database_url: str) -> None:
+    engine = connect(database_url.rpartition("/")[0] + "/nothing", pool_size=2)
+    for _ in range(5):  # more than there are slots
+        with pytest.raises(LedgerUnavailable, match="nothing"):
+            await Direct(engine).row(ONE, {})
+    await engine.dispose()
