@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.ledger.engine import connect
+from pipeline.ledger.engine import SessionLimits, connect
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.ledger.statements import Direct
 
 ONE = text("SELECT 1 AS one")
+ENDED = text("SELECT pg_terminate_backend(pg_backend_pid())")
+SLOW = text("SELECT pg_sleep(600)")
+WRONG = text("SELECT 1 / 0")
 REQUESTS = 40
 
 
@@ -58,4 +62,28 @@ async def test_a_server_that_is_gone_leaves_no_slot_taken(database_url: str) -> 
     for _ in range(5):  # more than there are slots
         with pytest.raises(LedgerUnavailable, match="nothing"):
             await Direct(engine).row(ONE, {})
+    await engine.dispose()
+
+
+async def test_each_slot_comes_back_once_however_a_connection_ends(database_url: str) -> None:
+    engine = connect(database_url, pool_size=2, limits=SessionLimits(0.1))
+
+    async def fails(statement: TextClause) -> None:
+        with pytest.raises(DBAPIError):
+            await Direct(engine).row(statement, {})
+
+    async def invalidated() -> None:
+        async with engine.connect() as connection:
+            await connection.invalidate()
+
+    ends = [fails(ENDED), fails(SLOW), fails(WRONG), invalidated()]
+    cancelled = asyncio.create_task(fails(SLOW))
+    await asyncio.gather(*ends)
+    cancelled.cancel()
+    await asyncio.gather(cancelled, return_exceptions=True)
+    async with engine.connect(), engine.connect():  # as many as there are
+        third = asyncio.create_task(answered(engine, "one", []))
+        await asyncio.sleep(0)
+        assert not third.done()
+    await third
     await engine.dispose()
