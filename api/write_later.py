@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 
 
 class WriteLater:
@@ -24,7 +25,8 @@ class WriteLater:
         """Write soon. A value that arrives during a write is written by the next one."""
         self._due = True
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
+            # For all requests: in the context of none.
+            self._task = asyncio.create_task(self._run(), context=Context())
 
     async def close(self) -> None:
         """Write now what is not written yet."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -101,7 +102,8 @@ class EventWatch:
         subscription = Subscription(event_id, now, poll_at=now + delay_s, interval_s=interval_s)
         self._subscriptions.add(subscription)
         if self._polling is None or self._polling.done():
-            self._polling = asyncio.create_task(self._poll_all())
+            # For all requests: in the context of none.
+            self._polling = asyncio.create_task(self._poll_all(), context=Context())
         try:
             yield subscription.changes
         finally:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 
 from api.write_later import WriteLater
+
+request: ContextVar[str | None] = ContextVar("request", default=None)
 
 
 class Values:
@@ -63,3 +66,17 @@ async def test_nothing_is_written_without_values() -> None:
     values = Values()
     await values.later.close()
     assert values.written == []
+
+
+async def test_a_write_belongs_to_no_request() -> None:
+    """It writes for all projects, so it must not wait for connections in the turn of one."""
+    seen: list[str | None] = []
+
+    async def write() -> None:
+        seen.append(request.get())
+
+    later = WriteLater(write, after_s=0)
+    request.set("first")
+    later.schedule()
+    await later.close()
+    assert seen == [None]
