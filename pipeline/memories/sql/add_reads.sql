@@ -11,14 +11,17 @@ WITH sampled AS (
     ORDER BY m.id
     FOR KEY SHARE
 ), older AS (
-    DELETE FROM memory_reads r USING (
-        SELECT memory_id, id, row_number() OVER (PARTITION BY memory_id ORDER BY id DESC) AS place
-        FROM memory_reads WHERE memory_id = ANY (CAST(:ids AS uuid[]))
-    ) ranked
-    WHERE r.memory_id = ranked.memory_id AND r.id = ranked.id
-      AND ranked.place > CAST(:most AS int) - (
-          SELECT least(count(*), CAST(:most AS int)) FROM sampled s
-          WHERE s.memory_id = ranked.memory_id)
+    -- By place (ctid), which no plan can turn into a scan of the table. Reads are never updated, so
+    -- a row that was read stays at its place.
+    DELETE FROM memory_reads WHERE ctid = ANY (ARRAY(
+        SELECT outdated.place
+        FROM (SELECT memory_id, count(*) AS reads FROM sampled GROUP BY memory_id) added,
+             LATERAL (
+                 SELECT r.ctid AS place FROM memory_reads r WHERE r.memory_id = added.memory_id
+                 ORDER BY r.id DESC
+                 OFFSET greatest(CAST(:most AS int) - added.reads, 0)
+             ) outdated
+    ))
 )
 INSERT INTO memory_reads (memory_id, project_id, at, question, place, score)
 SELECT p.id, p.project_id, now(), s.question, s.place, s.score

@@ -17,6 +17,7 @@ from pipeline.memories.reads import LONGEST_QUESTION, MOST_OF_A_MEMORY, MemoryRe
 from pipeline.stores import Ledger
 from tests.support.api_service import Service, serving
 from tests.support.console_client import browsing
+from tests.support.explained import explaining
 
 
 @pytest.fixture
@@ -70,6 +71,25 @@ async def test_a_memory_keeps_its_newest_reads(service: Service) -> None:
     rows = await reads(service, memory["id"])
     assert [int(read.question.split()[0]) for read in rows] == list(range(12, 2, -1))
     assert {len(read.question) for read in rows} == {LONGEST_QUESTION}
+
+
+async def test_the_work_of_a_write_grows_with_its_reads(service: Service) -> None:
+    """Each memory has all the reads that it keeps, so each write deletes as many as it adds."""
+    boats = [f"I own boat number {number}." for number in range(40)]
+    await service.add(*boats, infer=False)
+    own = [UUID(memory["id"]) for memory in await service.listed()]
+    store, engine = service.engine.ledger.reads, service.engine.ledger.engine
+    batch = [SampledRead(memory_id, "Which boats?", 1, 0.5) for memory_id in own]
+    for _ in range(MOST_OF_A_MEMORY):
+        await store.add(batch)
+    await engine.dispose()
+    with explaining(engine) as recorder:
+        await store.add(batch)
+        plans = await recorder.taken()
+    await engine.dispose()
+    [plan] = [plan for plan in plans if "INSERT INTO memory_reads" in plan.words]
+    assert len(boats) == len(own) == plan.returned
+    assert plan.read <= 2 * MOST_OF_A_MEMORY * len(own), plan.node
 
 
 class Counted:
