@@ -73,4 +73,4 @@ class SharedThread:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, piece)
         finally:
-            self._turns.release()
+            self._turns.release(search)

@@ -132,7 +132,7 @@ class ConcurrencyLimit:
     async def turn(self, project_id: ProjectId) -> AsyncIterator[None]:
         """Wait for a slot to compute and use it, until the search ends or waits for a server."""
         await self._computing.acquire(project_id)
-        slot = _Slot(self._computing)
+        slot = _Slot(self._computing, project_id)
         slot.watch()
         try:
             yield
@@ -156,7 +156,7 @@ class SearchPlace:
         """`turn` waits for a slot to compute."""
         self._project = project
         self._turn = turn
-        self._is_taken = False
+        self._taken_in: _Phase | None = None
         self._waits_for: _WaitsFor | None = None
 
     @asynccontextmanager
@@ -196,20 +196,21 @@ class SearchPlace:
         self._waits_for = _WaitsFor.PROJECT
         await self._project.places.acquire(phase)
         self._waits_for = None
-        self._is_taken = True
+        self._taken_in = phase
 
     def leave(self) -> None:
         """Free the place, if the search has it."""
-        if self._is_taken:
-            self._is_taken = False
-            self._project.places.release()
+        phase, self._taken_in = self._taken_in, None
+        if phase is not None:
+            self._project.places.release(phase)
 
 
 class _Slot:
     """A slot in use. It is passed on at the end, or before, once the event loop idles."""
 
-    def __init__(self, slots: FairSlots[ProjectId]) -> None:
+    def __init__(self, slots: FairSlots[ProjectId], project_id: ProjectId) -> None:
         self._slots = slots
+        self._project_id = project_id
         self._passed = False
         self._timer: asyncio.TimerHandle | None = None
         self._until = asyncio.get_running_loop().time() + LONGEST_SLOT_S
@@ -233,4 +234,4 @@ class _Slot:
             self._timer.cancel()
         if not self._passed:
             self._passed = True
-            self._slots.release()
+            self._slots.release(self._project_id)

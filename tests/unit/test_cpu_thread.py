@@ -94,7 +94,7 @@ async def test_slots_that_kept_no_other_waiting_do_not_count_as_urgent() -> None
     async def use(group: str, *, urgent: bool) -> None:
         await slots.acquire(group, urgent=urgent)
         order.append(group)
-        slots.release()
+        slots.release(group)
 
     for _ in range(2 * URGENT_IN_A_ROW):
         await use("alone", urgent=True)
@@ -103,7 +103,7 @@ async def test_slots_that_kept_no_other_waiting_do_not_count_as_urgent() -> None
         group.create_task(use("edit", urgent=False))
         group.create_task(use("question", urgent=True))
         await settled()
-        slots.release()
+        slots.release("batch")
     assert order[-2:] == ["question", "edit"]
 
 

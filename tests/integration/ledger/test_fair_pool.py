@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 from sqlalchemy import TextClause, text
@@ -40,6 +41,32 @@ async def test_a_request_waits_for_few_of_another_projects_statements(database_u
         await asyncio.sleep(0)
     await asyncio.gather(*requests)
     assert order.index("one") <= 2
+    await engine.dispose()
+
+
+async def test_a_project_has_a_part_of_the_connections_while_another_is_active(
+    database_url: str,
+) -> None:
+    engine = connect(database_url, pool_size=8)
+    took: list[str] = []
+
+    async def hold(project: str, until: asyncio.Event) -> None:
+        take_turns_as(project)
+        async with engine.connect():
+            took.append(project)
+            await until.wait()
+
+    async with AsyncExitStack() as opened:
+        for _ in range(8):
+            await opened.enter_async_context(engine.connect())
+    end = asyncio.Event()
+    await answered(engine, "one", [])
+    many = [asyncio.create_task(hold("many", end)) for _ in range(6)]
+    for _ in range(3):
+        await answered(engine, "one", [])
+    assert took == ["many"] * 2
+    end.set()
+    await asyncio.gather(*many)
     await engine.dispose()
 
 
