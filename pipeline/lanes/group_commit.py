@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -99,7 +100,8 @@ class GroupCommit:
 
     def _write_on(self) -> None:
         if self._queue and len(self._writers) < WRITERS:
-            writer = asyncio.create_task(self._write())
+            # For the adds of all projects: in the context of none.
+            writer = asyncio.create_task(self._write(), context=Context())
             self._writers.add(writer)
             writer.add_done_callback(self._writers.discard)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import cast
 from uuid import UUID, uuid4
@@ -67,6 +68,21 @@ class Slow:
             )
 
 
+request: ContextVar[str | None] = ContextVar("request", default=None)
+
+
+class Contexts(Slow):
+    """Store that notes the request in whose context each group is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[str | None] = []
+
+    async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
+        self.requests.append(request.get())
+        return await super().accept(adds)
+
+
 @pytest.fixture
 def slow() -> Slow:
     return Slow()
@@ -74,6 +90,14 @@ def slow() -> Slow:
 
 def group_commit_of(slow: Slow, **options: float) -> GroupCommit:
     return GroupCommit(cast("Adds", slow), **options)  # type: ignore[arg-type]
+
+
+async def test_a_group_belongs_to_no_request() -> None:
+    """It has adds of several projects, so it must not wait for connections in the turn of one."""
+    store = Contexts()
+    request.set("first")
+    await group_commit_of(store).accept(add("maya"))
+    assert store.requests == [None]
 
 
 async def test_a_later_add_of_a_lane_is_not_written_before_its_earlier_one(slow: Slow) -> None:
