@@ -136,8 +136,9 @@ class Settings(BaseSettings):
     """
     database_pool: Annotated[int, Field(ge=1, le=200)] = 16
     """Connections in the pool of one process. Up to 8 more are opened under load: 4 for adds only,
-    and 4 for undo, erasure and replays. The API keeps one more to listen for ended events. With
-    PgBouncer see [Connection poolers](../howto/production.md#connection-poolers).
+    and 4 for undo, erasure and replays. The API keeps one more to listen for ended events. While
+    several projects send requests, each uses a quarter of a pool, at least 2. With PgBouncer see
+    [Connection poolers](../howto/production.md#connection-poolers).
     """
 
     # ── Vectors ──
