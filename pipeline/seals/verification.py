@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, exists, func, or_, select
+from sqlalchemy import Row, TextClause, exists, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import InvalidInput
@@ -330,14 +330,9 @@ class Verification:
         self, cursor: Cursor, head: ProjectHead
     ) -> tuple[int, int, list[Fault], Cursor | None]:
         """Count the events and lines without a seal, and name those that were inserted."""
-        values = {
-            "project_id": self._project_id,
-            "created_at": cursor.at,
-            "row_id": cursor.row_id,
-            "limit": EVENTS,
-        }
-        rows = (await self._connection.execute(statement("unsealed_events"), values)).all()
-        waiting, faults, last = _unsealed(rows, head)
+        waiting, faults, last = await self._unsealed(
+            statement("unsealed_events"), cursor, head, limit=EVENTS
+        )
         if last is None or last.row_no < EVENTS:
             return 0, waiting, faults, Cursor("history", at=FOREVER)
         return 0, waiting, faults, Cursor("events", last.row_id, at=last.at)
@@ -346,18 +341,33 @@ class Verification:
         self, cursor: Cursor, head: ProjectHead
     ) -> tuple[int, int, list[Fault], Cursor | None]:
         """Count the versions without a seal, and name those that were inserted."""
+        waiting, faults, last = await self._unsealed(
+            statement("unsealed_history"), cursor, head, row_no=cursor.number, limit=ROWS
+        )
+        if last is None or last.number < ROWS:
+            return 0, waiting, faults, None
+        return 0, waiting, faults, Cursor("history", last.row_id, last.row_no, last.at)
+
+    async def _unsealed(
+        self, query: TextClause, cursor: Cursor, head: ProjectHead, **page: int
+    ) -> tuple[int, list[Fault], Row[Any] | None]:
+        """The number of rows that wait for their seal, those that were inserted, and the last row.
+
+        `query`: statement of the page; `page`: its further values.
+        """
         values = {
             "project_id": self._project_id,
             "created_at": cursor.at,
             "row_id": cursor.row_id,
-            "row_no": cursor.number,
-            "limit": ROWS,
+            **page,
         }
-        rows = (await self._connection.execute(statement("unsealed_history"), values)).all()
-        waiting, faults, last = _unsealed(rows, head)
-        if last is None or last.number < ROWS:
-            return 0, waiting, faults, None
-        return 0, waiting, faults, Cursor("history", last.row_id, last.row_no, last.at)
+        rows = (await self._connection.execute(query, values)).all()
+        last = next((row for row in rows if row.kind == "page"), None)
+        new = [row for row in rows if row.kind != "page"]
+        until = head.sealed_until
+        late = [row for row in new if until is not None and row.at <= until]
+        faults = [Fault(row.lane_id, "inserted", row.kind, row.row_id, row.row_no) for row in late]
+        return len(new) - len(late), faults, last
 
 
 def _of_rows(
@@ -393,15 +403,3 @@ def _problem(seal: Row[Any]) -> str | None:
         expected = entry_digest(seal.kind, seal.row_id, seal.row_no, seal.covers or "")
         return None if seal.covers is None or seal.digest == expected else "edited"
     return PROBLEMS[seal.state]
-
-
-def _unsealed(
-    rows: Sequence[Row[Any]], head: ProjectHead
-) -> tuple[int, list[Fault], Row[Any] | None]:
-    """The number of rows that wait for their seal, those that were inserted, and the last row."""
-    last = next((row for row in rows if row.kind == "page"), None)
-    new = [row for row in rows if row.kind != "page"]
-    until = head.sealed_until
-    late = [row for row in new if until is not None and row.at <= until]
-    faults = [Fault(row.lane_id, "inserted", row.kind, row.row_id, row.row_no) for row in late]
-    return len(new) - len(late), faults, last
