@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -314,39 +315,16 @@ def mem0(base_url: str) -> Figures:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-async def search_chroma() -> Figures:
-    with provider() as base_url:
-        return await search_bench(hosted(base_url))
-
-
-async def search_pgvector() -> Figures:
-    with provider() as base_url:
-        return await search_bench(hosted(base_url, MEMLANE_VECTORS="pgvector"))
-
-
-async def search_floats() -> Figures:
-    with provider(floats=True) as base_url:
-        return await search_bench(hosted(base_url))
-
-
-async def search_minilm() -> Figures:
-    with provider() as base_url:
-        return await search_bench(hosted(base_url, MEMLANE_EMBEDDER__MODEL="local/minilm"))
-
-
-async def drain_two() -> Figures:
-    with provider() as base_url:
-        return await drain_bench(hosted(base_url))
-
-
-async def drain_one() -> Figures:
-    with provider() as base_url:
-        return await drain_bench(hosted(base_url, MEMLANE_WORKERS="1"))
-
-
-async def drain_slow() -> Figures:
-    with provider(latency_ms=SLOW_MS) as base_url:
-        return await drain_bench(hosted(base_url), slow=True)
+async def with_provider(
+    bench: Callable[[Mapping[str, str]], Awaitable[Figures]],
+    *,
+    latency_ms: float = 0.0,
+    floats: bool = False,
+    **settings: str,
+) -> Figures:
+    """Run a bench with a hosted-style model and embedder."""
+    with provider(latency_ms=latency_ms, floats=floats) as base_url:
+        return await bench(hosted(base_url, **settings))
 
 
 async def verbatim_minilm() -> Figures:
@@ -359,13 +337,13 @@ async def peer() -> Figures:
 
 
 BENCHES: Mapping[str, Callable[[], Awaitable[Figures]]] = {
-    "search-chroma": search_chroma,
-    "search-pgvector": search_pgvector,
-    "search-floats": search_floats,
-    "search-minilm": search_minilm,
-    "drain-default": drain_two,
-    "drain-one-worker": drain_one,
-    "drain-slow-model": drain_slow,
+    "search-chroma": partial(with_provider, search_bench),
+    "search-pgvector": partial(with_provider, search_bench, MEMLANE_VECTORS="pgvector"),
+    "search-floats": partial(with_provider, search_bench, floats=True),
+    "search-minilm": partial(with_provider, search_bench, MEMLANE_EMBEDDER__MODEL="local/minilm"),
+    "drain-default": partial(with_provider, drain_bench),
+    "drain-one-worker": partial(with_provider, drain_bench, MEMLANE_WORKERS="1"),
+    "drain-slow-model": partial(with_provider, partial(drain_bench, slow=True), latency_ms=SLOW_MS),
     "verbatim-minilm": verbatim_minilm,
     "mem0-library": peer,
 }

@@ -235,6 +235,14 @@ class Filling(RulesModel):
         return Answer(dict.fromkeys(names, row), Usage(model="fake", calls=1))
 
 
+def failing(service: Service) -> Filling:
+    """Give the service a model whose profiles are no objects."""
+    model = Filling([1])
+    model.error = MalformedAnswer("not an object")
+    service.engine.with_model(model)
+    return model
+
+
 @pytest.mark.parametrize("numbers", [[], [0], [7]])
 async def test_a_value_without_a_memory_is_left_out(service: Service, numbers: list[int]) -> None:
     await configure(service)
@@ -250,9 +258,7 @@ async def test_an_unusable_answer_fails_the_event_and_the_profile_says_so(
 ) -> None:
     await configure(service)
     await service.add("I live in Bern.")
-    model = Filling([1])
-    model.error = MalformedAnswer("not an object")
-    service.engine.with_model(model)
+    model = failing(service)
     started = await trigger(service)
     shown = await profile(service)
     assert (shown["status"], shown["error"]) == ("failed", "not an object")
@@ -456,9 +462,7 @@ async def test_an_add_in_a_generated_users_lane_is_not_delayed_by_a_failed_gener
 ) -> None:
     await configure(service)
     await service.add("I live in Bern.")
-    model = Filling([1])
-    model.error = MalformedAnswer("not an object")
-    service.engine.with_model(model)
+    failing(service)
     await trigger(service)
     await service.add("I like tea.")
     assert len(await service.listed()) == 2
