@@ -385,14 +385,18 @@ def _pairs(value: SecretStr | None) -> dict[str, str]:
     return {name.strip(): text.strip() for name, _, text in (p.partition("=") for p in pairs)}
 
 
-async def warm(*named: ModelSettings) -> None:
-    """Load LiteLLM now, not during the first event or search, if one of these models is remote."""
-    if any(
-        not settings.model.startswith("local/") and settings.model != NO_MODEL for settings in named
-    ):
+async def warm(*models: ModelSettings) -> None:
+    """Load LiteLLM now, not during the first event or search, if one of these models needs it."""
+    if any(_needs_litellm(settings) for settings in models):
         from pipeline.adapters import litellm_client  # noqa: PLC0415
 
         await asyncio.to_thread(litellm_client.load)
+
+
+def _needs_litellm(settings: ModelSettings) -> bool:
+    """True for a remote model that is not called over plain HTTP."""
+    is_remote = not settings.model.startswith("local/") and settings.model != NO_MODEL
+    return is_remote and not _speaks_openai(settings)
 
 
 async def warm_embedder(embedder: Embedder) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pipeline.adapters import litellm_client
+from pipeline.adapters.openai_http import PROVIDER as OPENAI_COMPATIBLE
 
 
 def has_provider(model: str, api_base: str | None) -> bool:
-    """True if LiteLLM supports the provider of this model. Blocks: loads litellm."""
+    """True if the provider of this model is supported.
+
+    Blocks: loads litellm, but for a model that is called without it.
+    """
+    if model.startswith(OPENAI_COMPATIBLE):
+        return True
     litellm = litellm_client.load()
     try:
         litellm.get_llm_provider(model, api_base=api_base)

@@ -70,8 +70,20 @@ class Reply:
     cost_usd: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """The length of answers and the formats of a model. `max_output_tokens`: None if unknown."""
+
+    max_output_tokens: int | None = None
+    schema: bool = True
+    functions: bool = True
+
+
 class JsonLLM(ABC):
-    """The LLM port over a client of one model. Subclasses implement `chat`, `table` and `close`."""
+    """The LLM port over a client of one model.
+
+    Subclasses implement `chat`, `abilities` and `close`.
+    """
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -94,8 +106,8 @@ class JsonLLM(ABC):
         """Release connections, if any."""
 
     @abstractmethod
-    async def table(self) -> Any:
-        """The litellm module, for its table of models' limits and prices."""
+    async def abilities(self) -> Abilities:
+        """The abilities of the model, as far as LiteLLM's table knows it."""
 
     async def complete(
         self, turns: Sequence[ChatTurn], *, schema_name: str, schema: Mapping[str, object]
@@ -132,7 +144,7 @@ class JsonLLM(ABC):
         Errors: as `chat`; ModelRejected if every format is refused.
         """
         if not self._formats:
-            self._formats = _supported(await self.table(), self._model)
+            self._formats = _supported(await self.abilities())
         for form in list(self._formats):
             try:
                 reply = await self._limited(messages, **_format_options(form, name, schema))
@@ -144,31 +156,19 @@ class JsonLLM(ABC):
 
     async def _limited(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
         """One answer with a limit on its length; without it if the provider refuses the limit."""
-        limit = _longest(await self.table(), self._model)
+        limit = min(MAX_TOKENS, (await self.abilities()).max_output_tokens or MAX_TOKENS)
         try:
             return await self.chat(messages, temperature=0, max_tokens=limit, **options)
         except LimitRefused:
             return await self.chat(messages, temperature=0, **options)
 
 
-def _longest(litellm: Any, model: str) -> int:
-    """The smaller of MAX_TOKENS and the model's own limit, if LiteLLM knows it."""
-    costs = litellm.model_cost
-    known = costs.get(model) or costs.get(model.partition("/")[2]) or {}
-    return min(MAX_TOKENS, int(known.get("max_output_tokens") or MAX_TOKENS))
-
-
-def _supported(litellm: Any, model: str) -> list[Format]:
-    """The formats to try, strictest first, without those that the model is known not to support.
-
-    LiteLLM also answers False for unknown models, but most servers behind an OpenAI-compatible base
-    URL (vLLM, llama.cpp, LM Studio, Ollama) do support a schema.
-    """
-    known = model in litellm.model_cost or model.partition("/")[2] in litellm.model_cost
+def _supported(abilities: Abilities) -> list[Format]:
+    """The formats to try, strictest first, without those that the model is known not to support."""
     missing = set()
-    if known and not litellm.supports_response_schema(model):
+    if not abilities.schema:
         missing.add(Format.JSON_SCHEMA)
-    if known and not litellm.supports_function_calling(model):
+    if not abilities.functions:
         missing.add(Format.FUNCTION)
     return [form for form in Format if form not in missing]
 

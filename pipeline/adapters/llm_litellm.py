@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.adapters.litellm_client import LiteLLMClient
-from pipeline.adapters.llm_json import JsonLLM, Reply
+from pipeline.adapters.llm_json import Abilities, JsonLLM, Reply
 from pipeline.adapters.provider_calls import RemoteModel
 
 
@@ -17,9 +17,20 @@ class LiteLLM(JsonLLM):
         super().__init__(remote.name)
         self._client = LiteLLMClient(remote)
 
-    async def table(self) -> Any:
-        """The litellm module, for its table of models' limits and prices."""
-        return await self._client.litellm()
+    async def abilities(self) -> Abilities:
+        """The abilities of the model. LiteLLM also denies all of them to models that it does not
+        know, but most servers behind an OpenAI-compatible base URL do support a schema.
+        """
+        litellm = await self._client.litellm()
+        model, costs = self.name, litellm.model_cost
+        known = costs.get(model) or costs.get(model.partition("/")[2])
+        if not known:
+            return Abilities()
+        return Abilities(
+            int(known.get("max_output_tokens") or 0) or None,
+            bool(litellm.supports_response_schema(model)),
+            bool(litellm.supports_function_calling(model)),
+        )
 
     async def close(self) -> None:
         """Nothing to release: LiteLLM keeps its connections until the process ends."""

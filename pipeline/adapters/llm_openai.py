@@ -3,7 +3,7 @@
 A call through LiteLLM costs several ms of CPU, a quarter of a worker's CPU per event. If this
 adapter does not understand a refusal or an answer, it repeats the call through LiteLLM, which
 handles the differences between servers. If that succeeds, all later calls go through LiteLLM.
-Prices are those of LiteLLM.
+Prices are those of LiteLLM's table.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 import orjson
 import structlog
 
-from pipeline.adapters.llm_json import JsonLLM, Reply, rejection
+from pipeline.adapters.llm_json import Abilities, JsonLLM, Reply, rejection
 from pipeline.adapters.llm_litellm import LiteLLM
+from pipeline.adapters.model_table import known_models
 from pipeline.adapters.openai_http import OpenAIHttp
 from pipeline.adapters.provider_calls import RemoteModel, retried
 from pipeline.domain.errors import ModelRejected
@@ -44,9 +45,15 @@ class OpenAIChat(JsonLLM):
         self._litellm = LiteLLM(remote)
         self._through_litellm = False
 
-    async def table(self) -> Any:
-        """The litellm module, for its table of models' limits and prices."""
-        return await self._litellm.table()
+    async def abilities(self) -> Abilities:
+        """The abilities of the model. One that is unknown is tried with all formats: most servers
+        behind an OpenAI-compatible base URL (vLLM, llama.cpp, Ollama) support a schema.
+        """
+        models = await known_models()
+        known = models.get(self.name) or models.get(self._http.remote_model)
+        if known is None:
+            return Abilities()
+        return Abilities(known.max_output_tokens, known.schema, known.functions)
 
     async def close(self) -> None:
         await self._http.close()
@@ -92,10 +99,15 @@ class OpenAIChat(JsonLLM):
                 finish_reason=choice.get("finish_reason"),
                 prompt_tokens=int(usage.get("prompt_tokens") or 0),
                 completion_tokens=int(usage.get("completion_tokens") or 0),
-                cost_usd=_price(await self.table(), self._http.remote_model, answer),
+                cost_usd=await self._price(answer),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise NotUnderstoodError from None
+
+    async def _price(self, answer: Mapping[str, Any]) -> float | None:
+        """Price of the answer in dollars; None for a model without a known price."""
+        known = (await known_models()).get(answer.get("model") or self._http.remote_model)
+        return known.price(answer["usage"]) if known and answer.get("usage") else None
 
     async def _post(self, body: Mapping[str, Any], limit_s: float) -> bytes:
         """One attempt; the body of a response with status 200. Errors: as `_chat`."""
@@ -109,13 +121,3 @@ class OpenAIChat(JsonLLM):
         if refusal is ModelRejected:
             raise NotUnderstoodError
         raise refusal(str(error))
-
-
-def _price(litellm: Any, model: str, answer: Mapping[str, Any]) -> float | None:
-    """Price of the answer in dollars; None for a model that LiteLLM has no price for."""
-    model = answer.get("model") or model
-    if model not in litellm.model_cost or not answer.get("usage"):
-        return None
-    response = litellm.ModelResponse(model=model, usage=answer["usage"])
-    price: float = litellm.completion_cost(response, model=model, custom_llm_provider="openai")
-    return price

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from pydantic import SecretStr
 
 from pipeline import bootstrap
 from pipeline.adapters import litellm_client
@@ -48,6 +49,13 @@ async def test_the_built_in_models_load_no_litellm(loads: list[str]) -> None:
     assert not loads
     await bootstrap.warm_embedder(embedder)
     assert embedder.asked
+
+
+async def test_a_model_that_is_called_over_plain_http_loads_no_litellm(loads: list[str]) -> None:
+    address = "http://127.0.0.1:1/v1"
+    await bootstrap.warm(ModelSettings(model="openai/gpt-4o-mini", api_base=address))
+    await bootstrap.warm(ModelSettings(model="openai/gpt-4o-mini", api_key=SecretStr("sk-test")))
+    assert not loads
 
 
 async def test_a_model_elsewhere_is_not_asked_only_to_be_warm(loads: list[str]) -> None:

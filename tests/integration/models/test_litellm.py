@@ -26,6 +26,7 @@ from pipeline.adapters.litellm_client import load, translated
 from pipeline.adapters.llm_json import MAX_TOKENS, JsonLLM, LimitRefused
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.llm_openai import OpenAIChat
+from pipeline.adapters.model_table import known_models
 from pipeline.adapters.openai_http import OpenAIHttp
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy, retry_after_s
 from pipeline.bootstrap import build_embedder, build_model
@@ -264,6 +265,59 @@ async def test_both_clients_tell_the_same_price(server: LLMServer):
     await direct.close()
     assert paid[0] == paid[1]
     assert paid[0].cost_usd == pytest.approx(500 * 0.15e-6 + 1_000 * 0.075e-6 + 70 * 0.6e-6)
+
+
+async def test_a_known_model_behind_another_address_has_its_price(server: LLMServer, build: Build):
+    """As DeepSeek's and Google's own addresses with OpenAI's API."""
+    for name in ("deepseek-chat", "gemini-2.5-flash"):
+        llm = build(f"openai/{name}", api_base=server.base_url)
+        usage = (await ask(llm)).usage
+        assert usage.calls == 1
+        if isinstance(llm, OpenAIChat):
+            assert usage.cost_usd is not None
+            assert usage.cost_usd > 0
+
+
+@pytest.mark.parametrize("cached", [0, 512])
+async def test_the_table_has_the_prices_and_abilities_that_litellm_computes(cached: int):
+    """For each chat model of OpenAI that has a price."""
+    litellm, compared = load(), 0
+    usage: dict[str, Any] = {"prompt_tokens": 1_000, "completion_tokens": 50, "total_tokens": 1_050}
+    usage["prompt_tokens_details"] = {"cached_tokens": cached}
+    for name, model in (await known_models()).items():
+        if litellm.model_cost[name]["litellm_provider"] != "openai" or model.input_usd is None:
+            continue
+        response = litellm.ModelResponse(model=name, usage=usage)
+        price = litellm.completion_cost(response, model=name, custom_llm_provider="openai")
+        assert model.price(usage) == pytest.approx(price), name
+        assert model.schema == bool(litellm.supports_response_schema(f"openai/{name}")), name
+        assert model.functions == bool(litellm.supports_function_calling(f"openai/{name}")), name
+        compared += 1
+    assert compared > 50
+
+
+def test_a_direct_client_answers_with_its_price_without_litellm():
+    program = """
+import asyncio, sys
+from pipeline.adapters.llm_openai import OpenAIChat
+from pipeline.adapters.model_table import known_models
+from pipeline.adapters.provider_calls import RemoteModel
+from pipeline.ports import ChatTurn
+from tests.support.llm_server import LLMServer
+
+async def main():
+    async with LLMServer() as server:
+        llm = OpenAIChat(RemoteModel("openai/gpt-4o-mini", api_base=server.base_url))
+        completion = await llm.complete([ChatTurn("user", "Hi")], schema_name="x", schema={})
+        await llm.close()
+        print(completion.usage.cost_usd > 0, "litellm" in sys.modules)
+
+asyncio.run(main())
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["True", "False"]
 
 
 async def test_an_unknown_provider_is_rejected():
