@@ -317,7 +317,10 @@ def _uncached_embedder(settings: ModelSettings) -> Embedder:
 
 
 def _remote(settings: ModelSettings, setting: str) -> RemoteModel:
-    """Address of the model. The direct client uses the same OpenAI variables as LiteLLM."""
+    """Address of the model. The direct client uses the same OpenAI variables as LiteLLM.
+
+    The key of the environment is not sent to a configured address.
+    """
     remote = RemoteModel(
         settings.model,
         api_base=settings.api_base,
@@ -327,16 +330,18 @@ def _remote(settings: ModelSettings, setting: str) -> RemoteModel:
     )
     if not _speaks_openai(settings):
         return remote
-    base, organization = openai_environment()
-    return replace(remote, api_base=remote.api_base or base, organization=organization)
+    variables = openai_environment()
+    return replace(
+        remote,
+        api_base=remote.api_base or variables.api_base,
+        api_key=remote.api_key or (None if remote.api_base else variables.api_key),
+        organization=variables.organization,
+    )
 
 
 def _speaks_openai(settings: ModelSettings) -> bool:
-    """True if the model is called over plain HTTP: an `openai/` model with a base URL or a key.
-
-    Without both, LiteLLM reads them from the environment.
-    """
-    given = settings.api_base or settings.api_key
+    """True if the model is called over plain HTTP: an `openai/` model with a base URL or a key."""
+    given = settings.api_base or settings.api_key or openai_environment().api_key
     return bool(given) and settings.model.startswith(OPENAI_COMPATIBLE)
 
 

@@ -14,7 +14,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -504,11 +504,23 @@ def given_names() -> list[str]:
     return sorted(name for name in names if name.upper().startswith(PREFIX))
 
 
-def openai_environment() -> tuple[str | None, str | None]:
-    """OpenAI's base URL and organization from the variables that LiteLLM reads, or None."""
+@dataclass(frozen=True, slots=True)
+class OpenAIVariables:
+    """OpenAI's variables that LiteLLM reads, too; None if not set."""
+
+    api_base: str | None
+    api_key: str | None = field(repr=False)
+    organization: str | None
+
+
+def openai_environment() -> OpenAIVariables:
+    """OpenAI's variables of this process."""
     names = os.environ  # noqa: TID251  the module that reads the environment
-    base = names.get("OPENAI_BASE_URL") or names.get("OPENAI_API_BASE")
-    return base or None, names.get("OPENAI_ORGANIZATION") or None
+    return OpenAIVariables(
+        names.get("OPENAI_BASE_URL") or names.get("OPENAI_API_BASE") or None,
+        names.get("OPENAI_API_KEY") or None,
+        names.get("OPENAI_ORGANIZATION") or None,
+    )
 
 
 def load() -> Settings:

@@ -17,6 +17,7 @@ from pipeline.models.circuits import Circuits
 from pipeline.models.fallbacks import FallbackModel
 from pipeline.settings import Settings
 from tests.support.embedder_hash import HashEmbedder
+from tests.support.llm_server import LLMServer
 
 
 class NamedEmbedder(HashEmbedder):
@@ -58,8 +59,30 @@ async def test_a_model_that_is_called_over_plain_http_loads_no_litellm(loads: li
     assert not loads
 
 
+async def test_a_key_of_the_environment_is_used_without_litellm_but_not_at_another_address(
+    loads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    async with LLMServer() as server:
+        for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+            monkeypatch.setenv(name, server.base_url)
+        for settings in (
+            ModelSettings(model="openai/any"),
+            ModelSettings(model="openai/any", api_base=server.base_url),
+        ):
+            await bootstrap.warm(settings)
+            chat = bootstrap.build_chat(settings)
+            await chat.chat([{"role": "user", "content": "Hi"}])
+            await chat.close()
+        assert [call.headers["authorization"] for call in server.calls] == [
+            "Bearer sk-test",
+            "Bearer none",
+        ]
+    assert not loads
+
+
 async def test_a_model_elsewhere_is_not_asked_only_to_be_warm(loads: list[str]) -> None:
-    embedder = NamedEmbedder("openai/somewhere")
+    embedder = NamedEmbedder("voyage/somewhere")
     await bootstrap.warm(ModelSettings(model=embedder.name))
     await bootstrap.warm_embedder(embedder)
     assert not embedder.asked
