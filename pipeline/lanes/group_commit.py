@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
+from typing import cast
 from uuid import UUID
 
 import structlog
@@ -103,11 +104,16 @@ class GroupCommit:
             # For the adds of all projects: in the context of none.
             writer = asyncio.create_task(self._write(), context=Context())
             self._writers.add(writer)
-            writer.add_done_callback(self._writers.discard)
 
     async def _write(self) -> None:
-        while group := self._next_group():
-            await self._commit(group)
+        """Write groups until none is left."""
+        try:
+            while group := self._next_group():
+                await self._commit(group)
+        finally:
+            # In the same step as the look that finds no add. A callback of the task runs a step
+            # later, and no writer would start for an add that arrives between the two.
+            self._writers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def _next_group(self) -> list[Waiting]:
         """Take the oldest adds of lanes that are in no unfinished group."""

@@ -213,3 +213,22 @@ async def test_an_add_without_terms_is_accepted_all_the_same() -> None:
     store.threads.set()
     accepted = await group_commit_of(store).accept(add("maya"))
     assert not accepted.cut
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_an_add_is_written_that_arrives_while_both_writers_end(
+    slow: Slow, steps: int
+) -> None:
+    """`steps` of the event loop lie between the end of the two commits and the last add."""
+    group_commit = group_commit_of(slow)
+    slow.ends = dict.fromkeys(("first", "second"), asyncio.Event())
+    earlier = []
+    for text in slow.ends:  # a writer each
+        earlier.append(asyncio.create_task(group_commit.accept(add(text, text))))
+        await slow.until(text)
+    slow.ends["first"].set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    async with asyncio.timeout(WITHIN_S):
+        await group_commit.accept(add("last", "last"))
+    await asyncio.gather(*earlier)
