@@ -14,7 +14,8 @@ from typing import Annotated
 import typer
 
 # CPU milliseconds of an event, and of a search, by program. Source: `make bench`, the runs
-# drain-default (distinct users) and search-chroma (16 callers) of docs/benchmarks/hosted.json.
+# drain-default (distinct users) and search-chroma (16 callers), on the slower of two machines: the
+# one of docs/benchmarks/hosted.json takes half of it.
 EVENT_MS = {"API": 2.3, "workers": 6.3, "PostgreSQL": 5.0, "vector store": 6.1, "sweeper": 1.1}
 SEARCH_MS = {"API": 9.6, "workers": 0.0, "PostgreSQL": 3.7, "vector store": 5.3, "sweeper": 0.3}
 # Share of a core that is used at the planned load: the rest is for peaks.
@@ -27,8 +28,8 @@ OUTPUT_BYTES = 3_000
 # Bytes of a vector's component: in PostgreSQL, and again in the memory of the vector store, whose
 # graph comes on top.
 FLOAT_BYTES = 4
-# Megabytes of a process under load. Source: rss_mb of docs/benchmarks/hosted.json.
-API_MB, WORKER_MB, SWEEPER_MB, SERVERS_MB = 310, 325, 150, 150
+# Megabytes of a process under load with remote models. Source: rss_mb of docs/benchmarks/hosted.json.
+API_MB, WORKER_MB, SWEEPER_MB, SERVERS_MB = 190, 200, 150, 150
 # Events that a worker process has in progress at once (MEMLANE_WORKER_CONCURRENCY).
 AT_ONCE = 100
 # Connections of a process: the pool (MEMLANE_DATABASE_POOL) and those for adds, long operations,
