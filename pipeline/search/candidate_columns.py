@@ -56,9 +56,8 @@ def fact_columns(facts: FromClause) -> list[ColumnElement[Any]]:
     ]
 
 
-def turn_columns() -> list[ColumnElement[Any]]:
+def turn_columns(turns: FromClause = turn_passages) -> list[ColumnElement[Any]]:
     """Columns of turns as passages; the same as those of memories."""
-    turns = turn_passages
     by_role = case((turns.c.role == Role.ASSISTANT, turns.c.agent_id), else_=turns.c.user_id)
     return [
         turns.c.event_id.label("id"),
@@ -76,16 +75,19 @@ def turn_columns() -> list[ColumnElement[Any]]:
 
 def placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     """Select memories as candidates, each with its turn and the turn before that."""
+    # Limits, so the planner looks up one event and one message, with the event's number, for each
+    # fact: it would read all messages of the lane rather than wait for the number.
+    event = (
+        select(events.c.seq).where(events.c.id == facts.c.event_id).limit(1).lateral("its_event")
+    )
     turn = (
         select(messages)
-        .select_from(events)
-        .join(messages, messages.c.seq == events.c.seq)
         .where(
-            events.c.id == facts.c.event_id,
             messages.c.lane_id == facts.c.lane_id,
+            messages.c.seq == event.c.seq,
             messages.c.ordinal == facts.c.message_ordinal,
         )
-        .limit(1)  # so the planner looks up one message for each fact
+        .limit(1)
         .lateral("turn")
     )
     before = just_before(turn)
@@ -93,6 +95,7 @@ def placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     return (
         select(*_candidate_columns(facts, turn, before, speaker, turn.c.content), *more)
         .select_from(facts)
+        .outerjoin(event, true())
         .outerjoin(turn, true())
         .outerjoin(before, true())
     )

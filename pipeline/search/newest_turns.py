@@ -64,7 +64,7 @@ def newest_turns(shape: Shape, *, of_lanes: bool) -> Select[Any]:
         turn.c.seq == newest.c.seq,
         turn.c.ordinal == newest.c.ordinal,
     )
-    row = select(*turn_columns(), turn.c.terms).where(here, shape.on_turns).correlate(newest)
+    row = select(*turn_columns(), turn.c.terms).where(here, shape.on_turns()).correlate(newest)
     its = row.limit(literal_column("1")).lateral("its")
     return select(its).select_from(newest.join(its, true()))
 

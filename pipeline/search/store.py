@@ -37,6 +37,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    true,
     union_all,
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -70,7 +71,7 @@ from pipeline.search.statistics import Count, StatisticsCache
 from pipeline.search.where import Shape, Where
 from pipeline.search.words import WordStatistics
 from pipeline.text.terms import MOST_ASKED
-from pipeline.turns.store import among, as_turn, beside, listed, turn_passages, uuids
+from pipeline.turns.store import among, as_turn, beside, listed, listed_turns, turn_passages, uuids
 from pipeline.versions.states import COLUMNS, states
 
 # Number of messages read per requested turn around a hit, because some messages are not turns.
@@ -321,9 +322,8 @@ def _past_facts(snapshot: SnapshotKind, pins: tuple[str, ...]) -> Select[Any]:
     return select(*columns).where(past.c.id == any_(uuids("facts")))
 
 
-_TURNS = select(turn_passages).where(
-    turn_passages.c.project_id == IN_PROJECT, among(turn_passages, "turns")
-)
+_LISTED_TURNS = listed_turns("turns")
+_TURNS = select(_LISTED_TURNS).where(_LISTED_TURNS.c.project_id == IN_PROJECT)
 _EMBEDDER = bindparam("embedder", type_=Text)
 
 
@@ -351,10 +351,12 @@ def _ranked_first(shape: Shape, scope: CTE) -> ClauseElement:
     ranked = ranking(scope).cte("ranked")
     texts = select(func.count()).select_from(scope).scalar_subquery()
     few = texts <= bindparam("limit", type_=Integer)
+    # A full join is a hash join; all ranked passages are in the scope. The planner expects a few
+    # rows of a left one, and compares each passage with each ranked one.
     is_ranked = and_(ranked.c.id == scope.c.id, ranked.c.ordinal == scope.c.ordinal)
     first = (
         select(scope, *found_words(ranked))
-        .outerjoin(ranked, is_ranked)
+        .join(ranked, is_ranked, full=True)
         .where(or_(ranked.c.share.is_not(None), few))
         .cte("first")
     )
@@ -402,7 +404,7 @@ def _scope(shape: Shape) -> CTE:
             rows = select(newest.limit(literal_column(str(MOST_WHOLE + 1))).subquery("facts"))
         parts.append(rows)
     if shape.turns:
-        parts.append(select(*turn_columns(), turn_passages.c.terms).where(shape.on_turns))
+        parts.append(select(*turn_columns(), turn_passages.c.terms).where(shape.on_turns()))
     return union_all(*parts).cte("scope")
 
 
@@ -433,7 +435,7 @@ def _embedded(shape: Shape) -> list[Select[Any]]:
             vector.ordinal == passage.ordinal,
             vector.embedder == _EMBEDDER,
         )
-        parts.append(turns.join(turn_vectors, its_vector).where(shape.on_turns))
+        parts.append(turns.join(turn_vectors, its_vector).where(shape.on_turns()))
     return parts
 
 
@@ -444,8 +446,9 @@ def _matching(shape: Shape) -> ClauseElement:
         facts, condition = _by_ids(shape)
         parts.append(select(facts.c.id, fact).where(condition))
     if shape.turns:
-        turn = select(turn_passages.c.event_id.label("id"), turn_passages.c.ordinal)
-        parts.append(turn.where(among(turn_passages, "turns"), shape.on_turns))
+        turns = _LISTED_TURNS
+        turn = select(turns.c.event_id.label("id"), turns.c.ordinal)
+        parts.append(turn.where(shape.on_turns(turns)))
     return union_all(*parts)
 
 
@@ -478,22 +481,24 @@ def _candidates(shape: Shape) -> ClauseElement:
         )
         parts.append(placed_facts(chosen, chosen.c.embedding, chosen.c.terms))
     if shape.turns:
-        its_vector = and_(
-            turn_vectors.c.event_id == turn_passages.c.event_id,
-            turn_vectors.c.ordinal == turn_passages.c.ordinal,
-            turn_vectors.c.embedder == _EMBEDDER,
-            among(turn_vectors, "lacking"),
+        turns = _LISTED_TURNS
+        turn = select(
+            *turn_columns(turns),
+            case((WITH_TERMS, turns.c.terms)).label("terms"),
+            among(turns, "lacking").label("lacks_vector"),
         )
-        chosen = (
-            select(
-                *turn_columns(),
-                turn_vectors.c.embedding,
-                case((WITH_TERMS, turn_passages.c.terms)).label("terms"),
+        chosen = turn.where(shape.on_turns(turns)).subquery("turns")
+        vector = (
+            select(turn_vectors.c.embedding)
+            .where(
+                chosen.c.lacks_vector,
+                turn_vectors.c.event_id == chosen.c.id,
+                turn_vectors.c.ordinal == chosen.c.ordinal,
+                turn_vectors.c.embedder == _EMBEDDER,
             )
-            .select_from(turn_passages)
-            .outerjoin(turn_vectors, its_vector)
-            .where(among(turn_passages, "turns"), shape.on_turns)
-            .subquery("turns")
+            .limit(literal_column("1"))
+            .lateral("vector")
         )
-        parts.append(placed_turns(chosen, chosen.c.embedding, chosen.c.terms))
+        placed = placed_turns(chosen, vector.c.embedding, chosen.c.terms)
+        parts.append(placed.outerjoin(vector, true()))
     return union_all(*parts)

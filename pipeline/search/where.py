@@ -65,12 +65,11 @@ class Shape:
         """True for a search of current memories alone: an inverted index has their words."""
         return self.is_current and not self.turns
 
-    @property
-    def on_turns(self) -> ColumnElement[bool]:
+    def on_turns(self, turns: FromClause = turn_passages) -> ColumnElement[bool]:
         """The condition on turns: those accepted, and said, by the times of the snapshot."""
-        times = [turn_passages.c.created_at <= AS_OF] * self.snapshot.as_of
-        times += [turn_passages.c.said_at <= VALID_AT] * self.snapshot.valid_at
-        return and_(self.on(turn_passages), *times)
+        times = [turns.c.created_at <= AS_OF] * self.snapshot.as_of
+        times += [turns.c.said_at <= VALID_AT] * self.snapshot.valid_at
+        return and_(self.on(turns), *times)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,12 +44,14 @@ from pipeline.domain.scope import Scope
 from pipeline.ledger.filter_conditions import IN_PROJECT
 from pipeline.ledger.tables import events, lanes, memories, memory_history, messages
 
-# Condition of turns: messages of cancelled, undone or cleared events are not turns.
-not_withdrawn = and_(
-    events.c.status != "CANCELLED",
-    events.c.undone_at.is_(None),
-    events.c.seq > lanes.c.forgotten_seq,
-)
+
+def not_withdrawn(event: FromClause = events, lane: FromClause = lanes) -> ColumnElement[bool]:
+    """The condition of turns: messages of cancelled, undone or cleared events are not turns."""
+    return and_(
+        event.c.status != "CANCELLED",
+        event.c.undone_at.is_(None),
+        event.c.seq > lane.c.forgotten_seq,
+    )
 
 
 # Columns of memories that turns lack: a filter by one of them matches no turn.
@@ -57,61 +59,102 @@ UNSTRUCTURED = ("kind", "memory_type", "subject", "attribute", "slot")
 _NOTHING = cast(literal_column("'{}'"), JSONB)
 
 
-def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
-    """Subquery of all turns under the conditions, with the column names of memories."""
-    options = events.c.options
+def _turns(
+    joined: FromClause, lane: FromClause, event: FromClause, message: FromClause
+) -> Select[Any]:
+    """Select the turns of `joined`, with the column names of memories."""
+    options = event.c.options
     return (
         select(
-            events.c.project_id,
-            events.c.lane_id,
-            *(lanes.c[name] for name in ("user_id", "agent_id", "app_id", "run_id")),
-            lanes.c.temporary,
+            event.c.project_id,
+            event.c.lane_id,
+            *(lane.c[name] for name in ("user_id", "agent_id", "app_id", "run_id")),
+            lane.c.temporary,
             cast(null(), Uuid).label("id"),
-            events.c.id.label("event_id"),
-            messages.c.seq,
-            messages.c.ordinal,
-            messages.c.role,
-            messages.c.role.label("attributed_to"),
-            messages.c.name,
-            messages.c.content.label("text"),
-            messages.c.terms,
+            event.c.id.label("event_id"),
+            message.c.seq,
+            message.c.ordinal,
+            message.c.role,
+            message.c.role.label("attributed_to"),
+            message.c.name,
+            message.c.content.label("text"),
+            message.c.terms,
             func.coalesce(options["metadata"], _NOTHING).label("metadata"),
             cast([], ARRAY(Text)).label("categories"),
             cast(options["expiration_date"].astext, Date).label("expiration_date"),
-            or_(events.c.status == "PENDING", events.c.status == "RUNNING").label("pending"),
-            messages.c.said_at,
-            messages.c.said_at.label("valid_from"),
-            messages.c.name.label("speaker"),
+            or_(event.c.status == "PENDING", event.c.status == "RUNNING").label("pending"),
+            message.c.said_at,
+            message.c.said_at.label("valid_from"),
+            message.c.name.label("speaker"),
             *(cast(null(), Text).label(name) for name in UNSTRUCTURED),
-            events.c.created_at,
-            events.c.created_at.label("updated_at"),
+            event.c.created_at,
+            event.c.created_at.label("updated_at"),
         )
-        .select_from(lanes)
-        .join(events, events.c.lane_id == lanes.c.id)
-        .join(messages, and_(messages.c.lane_id == lanes.c.id, messages.c.seq == events.c.seq))
+        .select_from(joined)
         .where(
-            lanes.c.project_id == events.c.project_id,
-            events.c.event_type == EventType.ADD,
-            messages.c.role != Role.SYSTEM,
-            messages.c.role != Role.TOOL,
-            not_withdrawn,
-            *conditions,
+            lane.c.project_id == event.c.project_id,
+            event.c.event_type == EventType.ADD,
+            message.c.role != Role.SYSTEM,
+            message.c.role != Role.TOOL,
+            not_withdrawn(event, lane),
         )
-        .subquery(name)
     )
 
 
-all_turns = _turns("all_turns")
+def _not_verbatim(event: FromClause) -> ColumnElement[bool]:
+    """The condition on turns that a search can return.
 
-_verbatim = and_(events.c.status == "SUCCEEDED", events.c.options["infer"].astext == "false")
-# Turns that a search can return. A verbatim message is not one of them: search returns the memory
-# with the same text, and both are deleted together.
-turn_passages = _turns("turn_passages", ~_verbatim)
+    A verbatim message is not one of them: search returns the memory with the same text, and both
+    are deleted together.
+    """
+    options = event.c.options
+    return ~and_(event.c.status == "SUCCEEDED", options["infer"].astext == "false")
+
+
+_tables = lanes.join(events, events.c.lane_id == lanes.c.id).join(
+    messages, and_(messages.c.lane_id == lanes.c.id, messages.c.seq == events.c.seq)
+)
+_all = _turns(_tables, lanes, events, messages)
+all_turns = _all.subquery("all_turns")
+# Turns that a search can return.
+turn_passages = _all.where(_not_verbatim(events)).subquery("turn_passages")
+
+
+def listed_turns(name: str) -> FromClause:
+    """Subquery of the `turn_passages` that the parameters of `listed(name, …)` name.
+
+    Each row of a table is looked up by its key, one after the other: the limits leave the planner
+    no other order. It would read all turns of a scope, or all events of the project, for each
+    name, with a plan that is made before the tables are analyzed.
+    """
+    of = _listed(name)
+    event = _looked_up(events, events.c.id == of.c.id, "event")
+    lane = _looked_up(lanes, lanes.c.id == event.c.lane_id, "lane")
+    its_key = and_(
+        messages.c.lane_id == event.c.lane_id,
+        messages.c.seq == event.c.seq,
+        messages.c.ordinal == of.c.ordinal,
+    )
+    message = _looked_up(messages, its_key, "message")
+    joined = of.join(event, true()).join(lane, true()).join(message, true())
+    turns = _turns(joined, lane, event, message).where(_not_verbatim(event))
+    return turns.subquery(f"listed_{name}")
+
+
+def _looked_up(table: FromClause, its_key: ColumnElement[bool], name: str) -> FromClause:
+    return select(table).where(its_key).limit(literal_column("1")).lateral(name)
 
 
 def forgotten(turn: FromClause) -> ColumnElement[bool]:
     """True for a turn if a person deleted a memory that was extracted from it."""
-    source, last = memory_history.alias("source"), memory_history.alias("last")
+    of = select(memory_history.c.memory_id).where(
+        memory_history.c.event_id == turn.c.event_id,
+        memory_history.c.message_ordinal == turn.c.ordinal,
+    )
+    # OFFSET 0 keeps the planner from reading all retired memories, of all projects, first.
+    offset: ColumnElement[int] = literal_column("0")
+    source = of.correlate(turn).offset(offset).subquery("source")
+    last = memory_history.alias("last")
     # Deletions by a model, an undo or a replay do not count.
     add = exists().where(events.c.id == last.c.event_id, events.c.event_type == EventType.ADD)
     deleted = (
@@ -120,8 +163,6 @@ def forgotten(turn: FromClause) -> ColumnElement[bool]:
         .join(memories, memories.c.id == source.c.memory_id)
         .join(last, and_(last.c.memory_id == memories.c.id, last.c.version == memories.c.version))
         .where(
-            source.c.event_id == turn.c.event_id,
-            source.c.message_ordinal == turn.c.ordinal,
             memories.c.state == "RETIRED",
             memories.c.replaced_by.is_(None),
             last.c.event == Outcome.DELETE,
@@ -129,7 +170,7 @@ def forgotten(turn: FromClause) -> ColumnElement[bool]:
             ~add,
         )
     )
-    return deleted.correlate(turn).exists()
+    return deleted.offset(offset).correlate(turn).exists()
 
 
 def among(turn: FromClause, name: str) -> ColumnElement[bool]:

@@ -60,7 +60,7 @@ _says_something = and_(
     messages.c.role != Role.TOOL,
     messages.c.content.regexp_match("[^[:space:]]"),
 )
-_wanted = and_(not_withdrawn, _says_something)
+_wanted = and_(not_withdrawn(), _says_something)
 
 
 class TurnVectors(Projected):

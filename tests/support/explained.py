@@ -32,7 +32,8 @@ LOAD = "LOAD 'auto_explain'; " + "; ".join(
 )
 # Nodes whose rows the statement changes.
 CHANGES = "ModifyTable"
-REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+# A join that compares each row with each other one discards most of them.
+REMOVED = tuple(f"Rows Removed by {why}" for why in ("Filter", "Join Filter", "Index Recheck"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from pipeline.stores import Ledger
 from tests.bench.growth import fill
 from tests.integration.api.test_across import furnish
 from tests.integration.ledger.test_plans import VECTOR_BYTES, Filled, jobs, reads, url_of, writes
-from tests.support.api_service import serving
+from tests.support.api_service import ADD, SEARCH, serving
 from tests.support.explained import explaining
 
 LANES = 3_000
 # The rows of one table: at this size a plan may hash a table rather than look up 100 of its rows.
 MOST_READ = 16_000
+# An add of the search's scope, and how many.
+MESSAGES, ADDS = 10, 40
 TABLES = """
     SELECT oid::regclass::text FROM pg_class
     WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
@@ -54,6 +56,41 @@ async def test_plans_of_empty_tables_are_replaced(module_ledger: Ledger) -> None
         for engine in engines:
             await engine.dispose()
     assert not executed.faults, "\n\n".join(executed.faults.values())
+
+
+async def test_a_search_looks_up_its_passages_with_plans_of_empty_tables(ledger: Ledger) -> None:
+    """As in the first minutes of an installation: most texts have the query's words."""
+    await without_autovacuum(url_of(ledger))
+    async with serving(ledger) as service:
+        with explaining(ledger.engine) as recorder:
+            await ledger.engine.dispose()
+            tenant = await furnish(service, "early", "I live in Lima.")
+            executed = Filled(service, recorder, tenant, tenant)
+            for searched in (False, True):
+                if searched:
+                    for number in range(ADDS):
+                        added = await service.client.post(
+                            ADD, json=dishes(number), headers=tenant.asking()
+                        )
+                        assert added.status_code == 200
+                    await service.engine.drain()
+                    await service.engine.turns.catch_up(stale_for_s=0, limit=ADDS * MESSAGES)
+                await recorder.taken()
+                executed.faults.clear()
+                for keyword in (False, True):
+                    query = {"query": "Which dish was number 7?", "top_k": 100}
+                    filters = {"filters": {"user_id": "maya"}, "include": ["facts", "turns"]}
+                    words = {"keyword_search": keyword}
+                    await executed.send(tenant, "POST", SEARCH, json=query | filters | words)
+        await ledger.engine.dispose()
+    assert not executed.faults, "\n\n".join(executed.faults.values())
+
+
+def dishes(number: int) -> dict[str, object]:
+    """An add of MESSAGES messages, one of them with a fact."""
+    texts = [f"Dish {number}-{n} was number {n}." for n in range(MESSAGES - 1)]
+    texts.append(f"I like dish number {number}.")
+    return {"user_id": "maya", "messages": [{"role": "user", "content": text} for text in texts]}
 
 
 async def test_a_table_is_analyzed_again_once_it_is_several_times_as_large(ledger: Ledger) -> None:
