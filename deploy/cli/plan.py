@@ -28,7 +28,7 @@ OUTPUT_BYTES = 3_000
 # Bytes of a vector's component: in PostgreSQL, and again in the memory of the vector store, whose
 # graph comes on top.
 FLOAT_BYTES = 4
-# Megabytes of a process under load with remote models. Source: rss_mb of docs/benchmarks/hosted.json.
+# Megabytes of a process under load with remote models. Source: rss_mb of hosted.json.
 API_MB, WORKER_MB, SWEEPER_MB, SERVERS_MB = 190, 200, 150, 150
 # Events that a worker process has in progress at once (MEMLANE_WORKER_CONCURRENCY).
 AT_ONCE = 100
