@@ -42,6 +42,8 @@ CALLERS = 12
 CAUGHT_UP_S = 300.0
 # Users that are served before the clock is read again.
 PART = 10
+# Limit of new users a second, so that erasing as many leaves time for the adds of a day.
+USERS_PER_S = 5
 # Tables below this size are counted together.
 SMALL_BYTES = 300_000
 MB = 1e6
@@ -108,12 +110,13 @@ class Week:
         """Load for the time of a day, erase the users of the day before yesterday, and sample."""
         until, users = time.monotonic() + self._day_s, list[str]()
         erasing = asyncio.create_task(self._erase())
-        while time.monotonic() < until:
+        while time.monotonic() < until and len(users) < self._day_s * USERS_PER_S:
             part = [f"day-{number}-user-{len(users) + n}" for n in range(PART)]
             users += part
             await self._talk(part)
             await idle(self._stack)
         await erasing
+        await asyncio.sleep(max(0.0, until - time.monotonic()))
         self._users.append(users)
         await wait_until(self._erased, within_s=300, what="the ends of erasures", every_s=0.5)
         await idle(self._stack)
