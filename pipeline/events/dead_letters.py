@@ -30,7 +30,7 @@ from pipeline.events.locking import is_event, lock_lanes_of
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.lanes.batches import OPTIONS, omission_rows
-from pipeline.ledger.filter_conditions import among, events_matching
+from pipeline.ledger.filter_conditions import among, event_shape, events_matching
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
 from pipeline.seals.entries import record_replay
 from pipeline.seals.keys import SealKeys
@@ -162,23 +162,25 @@ class DeadLetters:
         With `wanted.graph_status`, only for their graph. Those replayed before come last, because
         their graph may have got the same status again.
         """
+        shaped, values = event_shape(wanted)
+        values["in_project"] = project_id
         age: ColumnElement[datetime] = events.c.created_at
         if wanted.graph_status:
             age = func.coalesce(events.c.replayed_at, events.c.created_at)
         chosen = (
             select(events.c.id)
             .join(lanes)
-            .where(events_matching(project_id, wanted, private=True))
+            .where(events_matching(shaped, private=True))
             .order_by(age, events.c.id)
             .limit(limit)
         )
         async with self._engine.begin() as connection:
-            ids = (await connection.scalars(chosen)).all()
+            ids = (await connection.scalars(chosen, values)).all()
             if not ids:
                 return Replayed((), ())
             await lock_lanes_of(connection, events.c.id.in_(ids))
             # Under the locks, select those that still match.
-            ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
+            ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)), values)).all()
             if wanted.graph_status:
                 return _replayed(await self._requeue_graph(connection, ids))
             return _replayed(await self._requeue(connection, ids, Edit()))

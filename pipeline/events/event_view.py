@@ -8,8 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row
-
 from pipeline.accounting.costs import Paid, nano_usd
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import Outcome
@@ -18,6 +16,7 @@ from pipeline.domain.incognito import NOT_STORED
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.statements import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +120,10 @@ class EventView:
 
 
 def view_of(
-    row: Row[Any],
-    lines: Sequence[Row[Any]],
-    runs: Sequence[Row[Any]],
-    message_rows: Sequence[Row[Any]],
+    row: Record,
+    lines: Sequence[Record],
+    runs: Sequence[Record],
+    message_rows: Sequence[Record],
 ) -> EventView:
     """Build a view from an event's row and the rows of its receipt, runs and messages."""
     active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
@@ -171,14 +170,11 @@ def view_of(
         receipt=[_receipt_line(line) for line in lines],
         stages=[_stage_run(run) for run in runs],
         truncated=row.options is None
-        or any(
-            "truncated" in excerpt._fields and excerpt.truncated
-            for excerpt in (*lines, *message_rows)
-        ),
+        or any(excerpt.get("truncated") for excerpt in (*lines, *message_rows)),
     )
 
 
-def _receipt_line(row: Row[Any]) -> ReceiptLine:
+def _receipt_line(row: Record) -> ReceiptLine:
     return ReceiptLine(
         Outcome(row.outcome),
         row.memory_id,
@@ -191,7 +187,7 @@ def _receipt_line(row: Row[Any]) -> ReceiptLine:
     )
 
 
-def _stage_run(row: Row[Any]) -> StageRun:
+def _stage_run(row: Record) -> StageRun:
     """The run of a stage from its row."""
     return StageRun(
         row.stage,
@@ -240,7 +236,7 @@ def receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
     )
 
 
-def graph_lines(rows: Sequence[Row[Any]]) -> list[GraphReceiptLine]:
+def graph_lines(rows: Sequence[Record]) -> list[GraphReceiptLine]:
     """Build the lines of one event."""
     return [
         GraphReceiptLine(

@@ -6,16 +6,22 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
+    ClauseElement,
     ColumnElement,
-    CompoundSelect,
-    Row,
+    FromClause,
+    Integer,
     Select,
     Text,
+    Uuid,
     and_,
+    any_,
+    bindparam,
     case,
     cast,
     func,
@@ -43,10 +49,16 @@ from pipeline.events.event_view import (
 from pipeline.events.owners import count_of_owner, page_of_owner
 from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
-from pipeline.ledger.counting import COUNTED, at_least, count_near
+from pipeline.ledger.counting import COUNTED, at_least, number_of
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
-from pipeline.ledger.filter_conditions import among, events_matching, shown_lane
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.filter_conditions import (
+    IN_PROJECT,
+    EventShape,
+    event_shape,
+    events_matching,
+    shown_lane,
+)
+from pipeline.ledger.statements import SHAPES, Compiled, Direct, Record
 from pipeline.ledger.tables import (
     events,
     failed_runs,
@@ -128,17 +140,12 @@ class Events:
     """Reads of events."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
 
     async def get(self, project_id: ProjectId, event_id: UUID) -> EventView:
         """Return an event. Errors: NotFound, also for another project's event."""
-        views = await self._views(
-            and_(events.c.project_id == project_id, events.c.id == event_id),
-            limit=1,
-            offset=0,
-            whole=True,
-        )
+        values = {"in_project": project_id, "ids": [event_id]}
+        views = await self._views(_listed_events(whole=True), values, whole=True)
         if views:
             return views[0]
         return incognito_view(project_id, event_id, _incognito_time(project_id, event_id))
@@ -171,10 +178,10 @@ class Events:
         """
         if wanted.scope_ids:
             return await self._page_of_owner(project_id, wanted, limit=limit, offset=offset)
-        matching = _countable(project_id, wanted)
-        count = await count_near(self._engine, matching, limit=limit, offset=offset)
+        most_counted = offset + limit + COUNTED
+        count = await self._counted(project_id, wanted, most=most_counted)
         views = await self.newest(project_id, wanted, limit=limit, offset=offset)
-        most = count >= offset + limit + COUNTED
+        most = count >= most_counted
         count = at_least(count, len(views), limit=limit, offset=offset)
         return EventsPage(views, count, ["count"] if most else [])
 
@@ -182,12 +189,12 @@ class Events:
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
     ) -> EventsPage:
         """A page of the events of an owner, which may have very many scopes."""
-        own = await page_of_owner(self._engine, project_id, wanted, limit=limit, offset=offset)
+        own = await page_of_owner(self._direct, project_id, wanted, limit=limit, offset=offset)
         views = await self._of_ids(project_id, own.ids)
         if own.whole and len(own.ids) < limit and (own.ids or not offset):
             return EventsPage(views, offset + len(own.ids))
         most = offset + limit + COUNTED
-        counted = await count_of_owner(self._engine, project_id, wanted, most=most)
+        counted = await count_of_owner(self._direct, project_id, wanted, most=most)
         count = at_least(counted.number, len(own.ids), limit=limit, offset=offset)
         parts = {"count": counted.exact, "results": own.whole}
         return EventsPage(views, count, [part for part, whole in parts.items() if not whole])
@@ -197,36 +204,40 @@ class Events:
     ) -> list[EventView]:
         """Return excerpts of matching events, newest first."""
         if wanted.scope_ids:
-            own = await page_of_owner(self._engine, project_id, wanted, limit=limit, offset=offset)
+            own = await page_of_owner(self._direct, project_id, wanted, limit=limit, offset=offset)
             return await self._of_ids(project_id, own.ids)
-        where = events_matching(project_id, wanted)
-        return await self._views(where, limit=limit, offset=offset, whole=False)
+        shaped, values = event_shape(wanted)
+        values |= {"in_project": project_id, "limit": limit, "offset": offset}
+        return await self._views(await SHAPES.of(_newest_events, shaped), values, whole=False)
 
     async def _of_ids(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[EventView]:
         """Excerpts of these events, newest first."""
         if not ids:
             return []
-        where = and_(events.c.project_id == project_id, among(events.c.id, ids))
-        return await self._views(where, limit=len(ids), offset=0, whole=False)
+        values = {"in_project": project_id, "ids": list(ids)}
+        return await self._views(_listed_events(whole=False), values, whole=False)
 
     async def count(self, project_id: ProjectId, wanted: EventFilter) -> int:
         """Count the matching events; a lower bound for very many: see `count_near`."""
         if wanted.scope_ids:
-            own = await count_of_owner(self._engine, project_id, wanted, most=COUNTED)
+            own = await count_of_owner(self._direct, project_id, wanted, most=COUNTED)
             return own.number
-        return await count_near(self._engine, _countable(project_id, wanted), limit=0, offset=0)
+        return await self._counted(project_id, wanted, most=COUNTED)
+
+    async def _counted(self, project_id: ProjectId, wanted: EventFilter, *, most: int) -> int:
+        """The number of matching events of a project, up to `most`."""
+        shaped, values = event_shape(wanted)
+        values |= {"in_project": project_id, "counted": most}
+        [(number,)] = await self._direct.rows(await SHAPES.of(_number, shaped), values)
+        return int(number)
 
     async def status(self, project_id: ProjectId, event_id: UUID) -> Status:
         """Return the status of an event. Errors: NotFound, also for another project's event."""
-        query = select(events.c.status).where(
-            events.c.project_id == project_id, events.c.id == event_id
-        )
-        async with self._engine.connect() as connection:
-            status = await connection.scalar(query)
-        if status is None:
+        row = await self._direct.row(_STATUS, {"in_project": project_id, "event_id": event_id})
+        if row is None:
             _incognito_time(project_id, event_id)
             return Status.SUCCEEDED
-        return Status(status)
+        return Status(row.status)
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
         """Return the progress of these events, read in one query.
@@ -251,28 +262,26 @@ class Events:
         return Standing(pending=row.pending, related=row.related, stale=row.stale)
 
     async def _views(
-        self, where: ColumnElement[bool], *, limit: int, offset: int, whole: bool
+        self, query: ClauseElement | Compiled, values: Mapping[str, Any], *, whole: bool
     ) -> list[EventView]:
-        """Read matching events with their receipts, runs and messages, in a few statements.
+        """Read events with their receipts, runs and messages, in a few statements.
 
         `whole`: all of them; otherwise excerpts, for a page.
         """
-        query = _select_events(where, whole=whole).limit(limit).offset(offset)
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
-            if not rows:
-                return []
-            ids, batches = [r.id for r in rows], [r.batch_id for r in rows if r.batch_id]
-            dry = [r.batch_id for r in rows if r.event_type == EventType.DRY_RUN]
-            dry_lines = dict((await connection.execute(_dry_receipts_of(dry))).all()) if dry else {}
-            read = _EventRows(
-                rows,
-                lines=(await connection.execute(_receipts_of(ids, whole=whole))).all(),
-                runs=(await connection.execute(_runs_of(batches))).all(),
-                messages=(await connection.execute(_messages_of(ids, whole=whole))).all(),
-                dry_lines=dry_lines,
-                graph=(await connection.execute(_graph_of(ids))).all() if whole else None,
-            )
+        rows = await self._direct.rows(query, values)
+        if not rows:
+            return []
+        ids = {"ids": [r.id for r in rows]}
+        batches = {"ids": [r.batch_id for r in rows if r.batch_id]}
+        dry = {"ids": [r.batch_id for r in rows if r.event_type == EventType.DRY_RUN]}
+        read = _EventRows(
+            rows,
+            lines=await self._direct.rows(_receipts(whole=whole), ids),
+            runs=await self._direct.rows(_RUNS, batches),
+            messages=await self._direct.rows(_messages(whole=whole), ids),
+            dry_lines=dict(await self._direct.rows(_DRY_RECEIPTS, dry)) if dry["ids"] else {},
+            graph=await self._direct.rows(_GRAPH, ids) if whole else None,
+        )
         return await beside_loop(read.views, inline=len(read) <= INLINE_ROWS)
 
 
@@ -280,12 +289,12 @@ class Events:
 class _EventRows:
     """Events, and the rows of other tables that belong to them. `graph`: None for a page."""
 
-    events: Sequence[Row[Any]]
-    lines: Sequence[Row[Any]]
-    runs: Sequence[Row[Any]]
-    messages: Sequence[Row[Any]]
+    events: Sequence[Record]
+    lines: Sequence[Record]
+    runs: Sequence[Record]
+    messages: Sequence[Record]
     dry_lines: Mapping[UUID | None, Any]
-    graph: Sequence[Row[Any]] | None
+    graph: Sequence[Record] | None
 
     def __len__(self) -> int:
         """Number of rows of the other tables."""
@@ -307,13 +316,13 @@ class _EventRows:
         return views
 
 
-def _countable(project_id: ProjectId, wanted: EventFilter) -> Select[tuple[UUID]]:
-    """The matching events of a project for a count.
+def _number(wanted: EventShape) -> Select[int]:
+    """Select the number of matching events of a project, up to `counted`.
 
     The few lanes of temporary runs are left out by an index, without a join of all lanes.
     """
-    every = events_matching(project_id, wanted, private=True)
-    return select(events.c.id).where(every, shown_lane(events.c.lane_id))
+    every = events_matching(wanted, private=True)
+    return number_of(select(events.c.id).where(every, shown_lane(events.c.lane_id)))
 
 
 def _incognito_time(project_id: ProjectId, event_id: UUID) -> datetime:
@@ -324,14 +333,14 @@ def _incognito_time(project_id: ProjectId, event_id: UUID) -> datetime:
     return at
 
 
-def _grouped(rows: Sequence[Row[Any]], name: str) -> dict[UUID, list[Row[Any]]]:
-    groups = defaultdict[UUID, list[Row[Any]]](list)
+def _grouped(rows: Sequence[Record], name: str) -> dict[UUID, list[Record]]:
+    groups = defaultdict[UUID, list[Record]](list)
     for row in rows:
         groups[getattr(row, name)].append(row)
     return groups
 
 
-def _select_events(where: ColumnElement[bool], *, whole: bool) -> Select[Any]:
+def _events(*, whole: bool) -> Select[Any]:
     """Select events with their lanes and costs, newest first; large options only if `whole`."""
     siblings = events.alias("siblings")
     batch_events = (
@@ -365,48 +374,69 @@ def _select_events(where: ColumnElement[bool], *, whole: bool) -> Select[Any]:
         )
         .join(lanes)
         .outerjoin(event_costs, event_costs.c.event_id == events.c.id)
-        .where(where)
         .order_by(events.c.created_at.desc(), events.c.id)
     )
 
 
-def _receipts_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
-    lines = select(receipts).where(among(receipts.c.event_id, ids))
+@cache
+def _listed_events(*, whole: bool) -> Select[Any]:
+    """The events `ids` of a project."""
+    return _events(whole=whole).where(events.c.project_id == IN_PROJECT, _listed(events.c.id))
+
+
+def _newest_events(wanted: EventShape) -> Select[Any]:
+    """Excerpts of matching events of a project: the page of `limit` at `offset`."""
+    limit, offset = (bindparam(name, type_=Integer) for name in ("limit", "offset"))
+    matching = _events(whole=False).where(events_matching(wanted))
+    return matching.limit(limit).offset(offset)
+
+
+def _listed(column: ColumnElement[UUID]) -> ColumnElement[bool]:
+    """Match rows with one of the ids `ids`."""
+    return column == any_(bindparam("ids", type_=ARRAY(Uuid)))
+
+
+@cache
+def _receipts(*, whole: bool) -> Select[Any]:
+    lines = select(receipts).where(_listed(receipts.c.event_id))
     if whole:
         return lines.order_by(receipts.c.event_id, receipts.c.ordinal)
     texts = ("text", "previous_text", "reason")
     return first_rows(lines, of="event_id", order="ordinal", texts=texts)
 
 
-def _dry_receipts_of(batches: Sequence[UUID]) -> Select[Any]:
-    """Select the receipt lines of dry runs, by batch."""
-    return select(stage_runs.c.batch_id, stage_runs.c.output["receipt"]).where(
-        stage_runs.c.stage == StageName.APPLY, among(stage_runs.c.batch_id, batches)
-    )
-
-
-def _graph_of(ids: Sequence[UUID]) -> Select[Any]:
-    lines = select(graph_receipts).where(among(graph_receipts.c.event_id, ids))
-    return lines.order_by(graph_receipts.c.event_id, graph_receipts.c.ordinal)
-
-
-def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
+@cache
+def _messages(*, whole: bool) -> Select[Any]:
     this = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
     columns = (messages.c[name] for name in ("ordinal", "role", "name", "content", "omitted"))
     query = (
         select(events.c.id.label("event_id"), *columns)
         .join(events, this)
-        .where(among(events.c.id, ids))
+        .where(_listed(events.c.id))
     )
     if whole:
         return query.order_by(messages.c.ordinal)
     return first_rows(query, of="event_id", order="ordinal", texts=("content",))
 
 
-def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
-    """Select the runs of these batches' stages, failed ones too, in the order they ended."""
-    done, failed = (
-        select(*(runs.c[name] for name in RUN), code).where(among(runs.c.batch_id, batches))
-        for runs, code in ((stage_runs, null().label("code")), (failed_runs, failed_runs.c.code))
-    )
-    return union_all(done, failed).order_by("finished_at")
+def _runs(runs: FromClause, code: ColumnElement[Any]) -> Select[Any]:
+    columns = (runs.c[name] for name in RUN)
+    return select(*columns, code).where(_listed(runs.c.batch_id))
+
+
+# The runs of the stages of these batches, failed ones too, in the order they ended.
+_RUNS = union_all(
+    _runs(stage_runs, null().label("code")), _runs(failed_runs, failed_runs.c.code)
+).order_by("finished_at")
+_GRAPH = (
+    select(graph_receipts)
+    .where(_listed(graph_receipts.c.event_id))
+    .order_by(graph_receipts.c.event_id, graph_receipts.c.ordinal)
+)
+# The receipt lines of dry runs, by batch.
+_DRY_RECEIPTS = select(stage_runs.c.batch_id, stage_runs.c.output["receipt"]).where(
+    stage_runs.c.stage == StageName.APPLY, _listed(stage_runs.c.batch_id)
+)
+_STATUS = select(events.c.status).where(
+    events.c.project_id == IN_PROJECT, events.c.id == bindparam("event_id", type_=Uuid)
+)

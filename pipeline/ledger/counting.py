@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Integer, Select, bindparam, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 # Number of rows counted after the page; takes a few milliseconds.
@@ -15,9 +15,15 @@ async def count_near(
     engine: AsyncEngine, rows: Select[Any], *, limit: int, offset: int, beyond: int = COUNTED
 ) -> int:
     """Count the rows: exact up to `beyond` rows after the page, else a lower bound."""
-    some = rows.order_by(None).limit(offset + limit + beyond).subquery("some")
+    values = {"counted": offset + limit + beyond}
     async with engine.connect() as connection:
-        return await connection.scalar(select(func.count()).select_from(some)) or 0
+        return await connection.scalar(number_of(rows.order_by(None)), values) or 0
+
+
+def number_of(rows: Select[Any]) -> Select[int]:
+    """Select the number of these rows, exact up to the parameter `counted`."""
+    counted = rows.limit(bindparam("counted", type_=Integer)).subquery("some")
+    return select(func.count()).select_from(counted)
 
 
 def at_least(count: int, rows: int, *, limit: int, offset: int) -> int:

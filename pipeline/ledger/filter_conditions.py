@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
@@ -34,6 +35,7 @@ from sqlalchemy import (
     false,
     func,
     literal,
+    literal_column,
     not_,
     or_,
     select,
@@ -55,6 +57,7 @@ from pipeline.domain.filters import (
     Not,
     Test,
 )
+from pipeline.domain.graph import GraphStatus
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables import events, lanes, memories
 
@@ -131,9 +134,13 @@ def matching(shaped: Filter, table: FromClause) -> ColumnElement[bool]:
 def one_of(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
     """Match rows whose column has one of these constants, which are written into the SQL text.
 
-    So the planner can use a partial index whose condition names one of them.
+    So the planner can use a partial index whose condition names one of them. Errors: ValueError for
+    a word with other characters than letters, digits and underscores.
     """
-    return column.in_(bindparam(None, list(words), expanding=True, literal_execute=True))
+    constants = list(words)
+    if strange := [word for word in constants if not re.fullmatch(r"\w*", word, re.ASCII)]:
+        raise ValueError(f"No constants of a statement: {strange}")
+    return column.in_([literal_column(f"'{word}'") for word in constants])
 
 
 def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool]:
@@ -156,22 +163,57 @@ def looked_up(
     return column == any_(func.array(ids.scalar_subquery()))
 
 
-def events_matching(
-    project_id: ProjectId, wanted: EventFilter, *, private: bool = False
-) -> ColumnElement[bool]:
-    """Condition on `events JOIN lanes` for a filter of events, within one project.
+@dataclass(frozen=True, slots=True)
+class EventShape:
+    """The part of an `EventFilter` that a statement depends on; its values are parameters.
+
+    `scope_ids`: names of the entity ids. `bounds`: operators of the times. `by_code`: it has a
+    code.
+    """
+
+    scope_ids: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    by_code: bool = False
+    graph_status: GraphStatus | None = None
+
+    @property
+    def owned(self) -> ColumnElement[bool]:
+        """Condition on `lanes`: they have the entity ids of the filter."""
+        asked = (lanes.c[name] == bindparam(f"asked_{name}", type_=Text) for name in self.scope_ids)
+        return and_(true(), *asked)
+
+
+def event_shape(wanted: EventFilter) -> tuple[EventShape, dict[str, Any]]:
+    """Return the shape of a filter of events, and its values by the names of the parameters."""
+    shaped = EventShape(
+        tuple(wanted.scope_ids),
+        tuple(wanted.kinds),
+        tuple(wanted.statuses),
+        tuple(wanted.created),
+        by_code=wanted.code is not None,
+        graph_status=wanted.graph_status,
+    )
+    values = {f"asked_{name}": value for name, value in wanted.scope_ids.items()}
+    bounds = {f"asked_{name}": moment for name, moment in wanted.created.items()}
+    return shaped, {**values, **bounds, "asked_code": wanted.code}
+
+
+def events_matching(wanted: EventShape, *, private: bool = False) -> ColumnElement[bool]:
+    """Condition on `events JOIN lanes` for a filter of events of the project `in_project`.
 
     `private`: include those of temporary runs that the filter does not name.
     """
     return and_(
-        events.c.project_id == project_id,
+        events.c.project_id == IN_PROJECT,
         true() if private else shown(lanes, wanted.scope_ids),
-        *(lanes.c[name] == value for name, value in wanted.scope_ids.items()),
+        wanted.owned,
         event_conditions(wanted),
     )
 
 
-def event_conditions(wanted: EventFilter, table: FromClause = events) -> ColumnElement[bool]:
+def event_conditions(wanted: EventShape, table: FromClause = events) -> ColumnElement[bool]:
     """Condition on events alone for a filter, without its owner. `table`: has their columns."""
     graph_status = one_of(table.c.graph_status, [wanted.graph_status or ""])
     graph = and_(graph_status, table.c.undone_at.is_(None))
@@ -186,15 +228,24 @@ def event_conditions(wanted: EventFilter, table: FromClause = events) -> ColumnE
             else []
         ),
         created_within(wanted, table),
-        *([table.c.failure_code == wanted.code] if wanted.code else []),
+        *([has_code(table)] if wanted.by_code else []),
         *([graph] if wanted.graph_status else []),
     )
 
 
-def created_within(wanted: EventFilter, table: FromClause = events) -> ColumnElement[bool]:
+def has_code(table: FromClause = events) -> ColumnElement[bool]:
+    """Condition on events: they ended with the code of the filter."""
+    matches: ColumnElement[bool] = table.c.failure_code == bindparam("asked_code", type_=Text)
+    return matches
+
+
+def created_within(wanted: EventShape, table: FromClause = events) -> ColumnElement[bool]:
     """Condition on the times of events for a filter."""
-    bounds = {"gte": operator.ge, "lte": operator.le}
-    times = (bounds[name](table.c.created_at, moment) for name, moment in wanted.created.items())
+    compare = {"gte": operator.ge, "lte": operator.le}
+    times = (
+        compare[name](table.c.created_at, bindparam(f"asked_{name}", type_=MOMENT))
+        for name in wanted.bounds
+    )
     return and_(true(), *times)
 
 

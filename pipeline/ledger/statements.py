@@ -85,9 +85,12 @@ class CompiledShapes:
         self._one_at_a_time = asyncio.Lock()
 
     async def of(
-        self, build: Callable[[ShapeT], ClauseElement], shape: ShapeT, *, conditions: int
+        self, build: Callable[[ShapeT], ClauseElement], shape: ShapeT, *, conditions: int = 0
     ) -> Compiled:
-        """The compiled statement that `build` makes for this shape."""
+        """The compiled statement that `build` makes for this shape.
+
+        `conditions`: their number, if callers choose it.
+        """
         compiled: Compiled | None = self.kept.get((build, shape))
         if compiled is not None:
             return compiled
@@ -120,13 +123,11 @@ class Direct:
 
         A `query` that is not compiled is one of a fixed number: it is compiled once and kept.
         """
-        compiled = query if isinstance(query, Compiled) else _compiled(query)
-        constants = compiled.constants
-        given = [values[name] if name in values else constants[name] for name in compiled.names]
+        words, given = bound(query, values)
         pooled = await self._engine.raw_connection()
         driver = cast("asyncpg.Connection[Record]", pooled.driver_connection)
         try:
-            return await driver.fetch(compiled.words, *given, record_class=Record)
+            return await driver.fetch(words, *given, record_class=Record)
         except asyncio.CancelledError:  # cancelled in the middle: the next answer is unknown
             pooled.invalidate()
             raise
@@ -153,6 +154,14 @@ class Direct:
         """Execute a statement and return its first row, or None."""
         rows = await self.rows(query, values)
         return rows[0] if rows else None
+
+
+def bound(query: ClauseElement | Compiled, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The SQL of a statement, and its values in order."""
+    compiled = query if isinstance(query, Compiled) else _compiled(query)
+    constants = compiled.constants
+    given = [values[name] if name in values else constants[name] for name in compiled.names]
+    return compiled.words, given
 
 
 @lru_cache(maxsize=1_000)

@@ -28,7 +28,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.counting import COUNTED
+from pipeline.ledger.counting import COUNTED, number_of
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, matching, shape, shown
 from pipeline.ledger.statements import SHAPES, Direct
@@ -272,9 +272,7 @@ class _Wanted:
 
 def _count(wanted: _Wanted) -> ClauseElement:
     """The number of matches, exact up to `counted`."""
-    some = select(memories.c.id).where(wanted.condition)
-    counted = some.limit(bindparam("counted", type_=Integer)).subquery("some")
-    return select(func.count()).select_from(counted)
+    return number_of(select(memories.c.id).where(wanted.condition))
 
 
 def _page(wanted: _Wanted) -> ClauseElement:

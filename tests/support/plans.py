@@ -11,6 +11,8 @@ from typing import Any
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.ledger.statements import Direct, bound
+
 Statement = tuple[str, Any]
 # Statements that PostgreSQL does not plan.
 NOT_PLANNED = ("SAVEPOINT", "RELEASE", "ROLLBACK", "SET")
@@ -18,16 +20,24 @@ NOT_PLANNED = ("SAVEPOINT", "RELEASE", "ROLLBACK", "SET")
 
 @contextmanager
 def recorded(engine: AsyncEngine) -> Iterator[list[Statement]]:
-    """The statements that SQLAlchemy executes inside the block, with their values."""
+    """The statements that are executed inside the block, with their values."""
     statements: list[Statement] = []
+    send = Direct.rows
 
     def record(_c: Any, _cursor: Any, words: str, values: Any, *_: Any) -> None:
         statements.append((words, values))
 
+    async def rows(self: Direct, query: Any, values: Any) -> Any:
+        if self._engine.sync_engine is engine.sync_engine:
+            statements.append(bound(query, values))
+        return await send(self, query, values)
+
     event.listen(engine.sync_engine, "before_cursor_execute", record)
+    Direct.rows = rows  # type: ignore[method-assign]
     try:
         yield statements
     finally:
+        Direct.rows = send  # type: ignore[method-assign]
         event.remove(engine.sync_engine, "before_cursor_execute", record)
 
 

@@ -17,6 +17,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events import owners, store
 from pipeline.events.owners import OwnerPage, count_of_owner, page_of_owner
+from pipeline.ledger.statements import Direct
 from tests.support.engine import Engine
 
 RUNS, EACH = 12, 4
@@ -80,7 +81,7 @@ async def page(
     engine: Engine, wanted: EventFilter = WANTED, *, limit: int, offset: int = 0
 ) -> OwnerPage:
     return await page_of_owner(
-        engine.ledger.engine, engine.project.id, wanted, limit=limit, offset=offset
+        Direct(engine.ledger.engine), engine.project.id, wanted, limit=limit, offset=offset
     )
 
 
@@ -171,7 +172,9 @@ async def test_any_filter_has_the_pages_and_the_count_of_all_its_events(
         for offset in (0, 3):
             part = OwnerPage(expected[offset : offset + 3], True)
             assert await page(engine, wanted, limit=3, offset=offset) == part, wanted
-        number = await count_of_owner(engine.ledger.engine, engine.project.id, wanted, most=1_000)
+        number = await count_of_owner(
+            Direct(engine.ledger.engine), engine.project.id, wanted, most=1_000
+        )
         assert (number.number, number.exact) == (len(expected), True), wanted
 
 
@@ -193,7 +196,7 @@ async def test_owners_with_too_many_lanes_lack_nothing_if_their_project_has_few_
         expected = [key for key in ordered if matches(rows[key], wanted)]
         part = OwnerPage(expected[3:6], True)
         assert await page(engine, wanted, limit=3, offset=3) == part, wanted
-        number = await count_of_owner(engine.ledger.engine, project_id, wanted, most=1_000)
+        number = await count_of_owner(Direct(engine.ledger.engine), project_id, wanted, most=1_000)
         common = not code and "ADD" in (kinds or ["ADD"])
         if not common or (statuses and "SUCCEEDED" not in statuses):
             assert (number.number, number.exact) == (len(expected), True), wanted
@@ -243,7 +246,7 @@ async def test_a_count_of_many_is_a_lower_bound_and_says_so(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(engine)
-    database, project_id = engine.ledger.engine, engine.project.id
+    database, project_id = Direct(engine.ledger.engine), engine.project.id
     some = await count_of_owner(database, project_id, WANTED, most=7)
     assert (some.number, some.exact) == (7, False)
     monkeypatch.setattr(owners, "MOST_LANES", 3)
@@ -265,7 +268,7 @@ async def test_a_count_passes_by_the_other_events_of_a_scope(
         done = "UPDATE events SET status = 'SUCCEEDED', completed_at = now() WHERE seq <= 3"
         await connection.execute(text(done))
     wanted = replace(some, scope_ids={"user_id": "maya"})
-    count = await count_of_owner(engine.ledger.engine, engine.project.id, wanted, most=10)
+    count = await count_of_owner(Direct(engine.ledger.engine), engine.project.id, wanted, most=10)
     assert (count.number, count.exact) == (3, True)
 
 
