@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -103,6 +102,31 @@ class EmbeddedQuery:
     meanings: Mapping[tuple[str, ...], Vector]
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a search knows before it compares meanings. `words`: may still be compared.
+
+    `standing`: the state of the lanes that the filter pins; None if it pins none.
+    """
+
+    where: Where
+    standing: Standing | None
+    words: Awaitable[WordHits]
+    embedded: EmbeddedQuery
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """The candidates of all channels, best first, and the results of each channel."""
+
+    where: Where
+    standing: Standing | None
+    candidates: Sequence[Candidate]
+    words: WordHits
+    dense: DenseHits
+    walk: Walk | None
+
+
 class DegradedPart(StrEnum):
     """Part of a search that did not answer: only the others were compared."""
 
@@ -163,49 +187,67 @@ async def search(
     """
     stores = DenseStores(ledger, embedder, index, turns)
     async with limits.at_once.place(project_id, within_s=LONGEST_S) as place:
-        # Before the turn, because a remote model uses no CPU here. Pending events are counted
-        # before anything is read: if there are none, the results below are complete.
-        is_local = embedder.name.startswith(LOCAL)
-        async with nullcontext() if is_local else place.away():
-            embedded, standing = await asyncio.gather(
-                _embed(project_id, query, embedder, limits.embedder_s),
-                _standing(project_id, query, ledger, embedder),
-            )
-        return await _search(project_id, query, embedded, standing, stores, reranker, place)
+        ranking = await _ranking(project_id, query, stores, limits.embedder_s, place)
+        return await _result(project_id, query, ranking, ledger, reranker, place)
 
 
-async def _standing(
-    project_id: ProjectId, query: Query, ledger: SearchStores, embedder: Embedder
-) -> Standing | None:
+async def _ranking(
+    project_id: ProjectId,
+    query: Query,
+    stores: DenseStores,
+    embedder_s: float,
+    place: SearchPlace,
+) -> _Ranking:
+    """Rank the candidates in one turn, or in two if the embedder is slower than the words.
+
+    Words need no vector: they are compared while the embedder computes. If it is a remote one that
+    takes longer, the search leaves its place to another one.
+    """
+    where, words = query.where(project_id), None
+    embedding = asyncio.create_task(_embed(project_id, query, stores.embedder, embedder_s))
+    try:
+        # Pending events are counted before anything is read: if there are none, the results are
+        # complete.
+        standing = await _standing(project_id, query, stores)
+        async with place.turn():
+            words = asyncio.create_task(_by_words(where, query, stores.ledger))
+            await asyncio.wait([words, embedding], return_when=asyncio.FIRST_COMPLETED)
+            if embedding.done():
+                known = _Known(where, standing, words, await embedding)
+                return await _ranked(project_id, query, known, stores)
+            await words  # raises its error now
+        if not stores.embedder.name.startswith(LOCAL):
+            async with place.away():
+                await asyncio.wait([embedding])
+        known = _Known(where, standing, words, await embedding)
+        async with place.turn():
+            return await _ranked(project_id, query, known, stores)
+    finally:
+        for task in (embedding, words):
+            if task is not None:
+                task.cancel()
+
+
+async def _standing(project_id: ProjectId, query: Query, stores: DenseStores) -> Standing | None:
     """Return the state of the lanes that the filter pins; None if it pins none."""
     ids = pinned(query.filter)
     if not ids:
         return None
-    return await ledger.events.standing(project_id, ids, embedder=embedder.name)
+    reads = stores.ledger.events
+    return await reads.standing(project_id, ids, embedder=stores.embedder.name)
 
 
-async def _search(
+async def _result(
     project_id: ProjectId,
     query: Query,
-    embedded: EmbeddedQuery,
-    standing: Standing | None,
-    stores: DenseStores,
+    ranking: _Ranking,
+    ledger: SearchStores,
     reranker: Reranker | None,
     place: SearchPlace,
 ) -> SearchResult:
-    """Run the steps of a search after embedding; see the module's diagram.
-
-    The steps that compute most need a slot; a remote reranker is asked without slot and place.
-    """
-    ledger = stores.ledger
-    where = query.where(project_id)
-    stale = standing is None or standing.stale
-    related = standing is not None and (standing.related or not where.is_current)
-    related = related and query.graph
-    async with place.turn():
-        ranked, words, dense, walk = await _ranked(
-            project_id, query, where, embedded, stores, stale=stale, related=related
-        )
+    """Cut the ranking, and read what remains. A remote reranker is asked without the place."""
+    where, ranked, walk = ranking.where, ranking.candidates, ranking.walk
+    words, dense = ranking.words, ranking.dense
     cutoff = _cutoff(query, words, dense)
     reranking = Reranking(ranked)
     if query.rerank:
@@ -235,7 +277,7 @@ async def _search(
             relations=relations is None or (walk is not None and walk.incomplete),
             rerank=reranking.failed,
         ),
-        pending=standing.pending if standing else None,
+        pending=ranking.standing.pending if ranking.standing else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,
         not_reranked=reranking.reason,
@@ -321,19 +363,14 @@ async def _in_time(reading: Awaitable[T]) -> T | None:
 
 
 async def _ranked(
-    project_id: ProjectId,
-    query: Query,
-    where: Where,
-    embedded: EmbeddedQuery,
-    stores: DenseStores,
-    *,
-    stale: bool,
-    related: bool,
-) -> tuple[list[Candidate], WordHits, DenseHits, Walk | None]:
-    """Candidates of all channels, best first, and the results of each channel.
+    project_id: ProjectId, query: Query, known: _Known, stores: DenseStores
+) -> _Ranking:
+    """Compare meanings, and rank the candidates of all channels.
 
     Errors: Overloaded if neither words nor meanings were compared.
     """
+    where, standing, embedded = known.where, known.standing, known.embedded
+    related = standing is not None and (standing.related or not where.is_current)
     dense_query = DenseQuery(
         project_id,
         query.filter,
@@ -341,13 +378,13 @@ async def _ranked(
         embedded.vector,
         least=query.scale.cosine(query.threshold),
         enough=query.top_k,
-        stale=stale,
+        stale=standing is None or standing.stale,
     )
-    limit = max(WIDEN * query.top_k, AT_LEAST)
+    limit = _limit(query)
     words, dense, (walk, on_chains) = await asyncio.gather(
-        _by_words(where, query, stores.ledger, limit=limit),
+        known.words,
         nearest(dense_query, stores, limit=limit),
-        _walk(project_id, query, stores, related=related),
+        _walk(project_id, query, stores, related=related and query.graph),
     )
     if words.degraded and dense.degraded:
         raise Overloaded(NOT_COMPARED, retry_after_s=1, server_wide=True)
@@ -375,7 +412,7 @@ async def _ranked(
         return ranked
 
     ranked = await beside_loop(rank, inline=_is_small(candidates, query))
-    return ranked, words, dense, walk
+    return _Ranking(where, standing, ranked, words, dense, walk)
 
 
 def _is_small(candidates: Sequence[Candidate], query: Query) -> bool:
@@ -404,12 +441,17 @@ def _measure(
         )
 
 
-async def _by_words(where: Where, query: Query, ledger: SearchStores, *, limit: int) -> WordHits:
+def _limit(query: Query) -> int:
+    """Most candidates of a channel."""
+    return max(WIDEN * query.top_k, AT_LEAST)
+
+
+async def _by_words(where: Where, query: Query, ledger: SearchStores) -> WordHits:
     """Passages with words of the query; `degraded` if PostgreSQL does not answer in time."""
     try:
         async with asyncio.timeout(WORDS_TIMEOUT_S):
             return await ledger.passages.by_words(
-                where, query.terms, limit=limit, with_terms=query.measures_evidence
+                where, query.terms, limit=_limit(query), with_terms=query.measures_evidence
             )
     except LedgerUnavailable as error:
         if not error.out_of_time:

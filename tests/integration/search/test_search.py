@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -27,7 +28,9 @@ from pipeline.search import service
 from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.search.query import Query
 from pipeline.search.service import SearchLimits, SearchResult, search
+from pipeline.search.store import Passages, WordHits
 from pipeline.search.weights import Weights
+from pipeline.vector_index.index import VectorIndex
 from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
 
@@ -286,6 +289,59 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
         limits=SearchLimits(embedder_s=0.01),
     )
     assert answer.degraded
+    assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
+
+
+@dataclass(slots=True)
+class Meeting:
+    """Steps that each wait until all of them have begun."""
+
+    steps: set[str]
+    begun: set[str] = field(default_factory=set)
+    all: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def arrive(self, step: str) -> None:
+        self.begun.add(step)
+        if self.begun == self.steps:
+            self.all.set()
+        async with asyncio.timeout(20):
+            await self.all.wait()
+
+
+@pytest.mark.parametrize("other", ["embedder", "index"])
+async def test_words_are_compared_while_the_embedder_or_the_index_computes(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+    meeting = Meeting({"words", other})
+    by_words, nearest = Passages.by_words, VectorIndex.nearest
+
+    async def words(self: Passages, *given: Any, **options: Any) -> WordHits:
+        await meeting.arrive("words")
+        return await by_words(self, *given, **options)
+
+    async def indexed(self: VectorIndex, *given: Any, **options: Any) -> Any:
+        if other == "index":
+            await meeting.arrive("index")
+        return await nearest(self, *given, **options)
+
+    class Slow(HashEmbedder):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            if other == "embedder":
+                await meeting.arrive("embedder")
+            return await super().embed(texts)
+
+    monkeypatch.setattr(Passages, "by_words", words)
+    monkeypatch.setattr(VectorIndex, "nearest", indexed)
+    answer = await search(
+        engine.project.id,
+        Query("Saab", parse({"user_id": "maya"}), top_k=10, threshold=0.0),
+        ledger=engine.ledger,
+        embedder=Slow(),
+        index=engine.services.index,
+    )
+    assert not answer.degraded
     assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
 
 
