@@ -6,43 +6,53 @@
 -- is the score divided by that of a text of average length with each term once; terms that no text
 -- has do not count. `words`: the terms of the query that the text has, and `parts` the share of each
 -- in the rarity of all; together they say what several texts have of the query.
-SELECT id, ordinal, share, words, parts
-FROM (
-    WITH query_term AS (
-        SELECT * FROM unnest(CAST(:terms AS text[]), CAST(:inside AS text[])) AS a (term, inside)
-    ), size AS (
-        SELECT count(*) AS texts, greatest(avg(cardinality(terms)), 1) AS length FROM scope
-    ), match AS (
-        SELECT s.id, s.ordinal, cardinality(s.terms) AS length, stored.term
-        FROM scope s, unnest(s.terms) AS stored (term)
-        WHERE stored.term = ANY (CAST(:terms AS text[]))
-           OR length(stored.term) >= :compound AND stored.term LIKE ANY (CAST(:inside AS text[]))
-           OR length(stored.term) >= :part AND strpos(:compounds, stored.term) > 0
-    ), word AS (
-        SELECT stored.term, a.term AS asked,
-               CASE WHEN stored.term = a.term THEN 1 WHEN stored.term LIKE a.inside THEN :held_in
-                    ELSE :held_by END AS weight
-        FROM (SELECT DISTINCT term FROM match) stored
-        JOIN query_term a
-          ON stored.term = a.term
-          OR length(stored.term) >= :compound AND stored.term LIKE a.inside
-          OR length(stored.term) >= :part AND length(a.term) >= :compound
-             AND strpos(a.term, stored.term) > 0
-    ), times AS (
-        SELECT f.id, f.ordinal, f.length, w.asked, sum(w.weight) AS times
-        FROM match f JOIN word w USING (term)
-        GROUP BY f.id, f.ordinal, f.length, w.asked
-    ), rarity AS (
-        SELECT t.asked, ln(1 + (s.texts - t.holding + 0.5) / (t.holding + 0.5)) AS weight
-        FROM (SELECT asked, sum(least(times, 1)) AS holding FROM times GROUP BY asked) t, size s
-    )
+WITH query_term AS (
+    SELECT * FROM unnest(CAST(:terms AS text[]), CAST(:inside AS text[])) AS a (term, inside)
+), size AS (
+    SELECT count(*) AS texts, greatest(avg(cardinality(terms)), 1) AS length FROM scope
+), match AS (
+    SELECT s.id, s.ordinal, cardinality(s.terms) AS length, stored.term
+    FROM scope s, unnest(s.terms) AS stored (term)
+    WHERE stored.term = ANY (CAST(:terms AS text[]))
+       OR length(stored.term) >= :compound AND stored.term LIKE ANY (CAST(:inside AS text[]))
+       OR length(stored.term) >= :part AND strpos(:compounds, stored.term) > 0
+), word AS (
+    SELECT stored.term, a.term AS asked,
+           CASE WHEN stored.term = a.term THEN 1 WHEN stored.term LIKE a.inside THEN :held_in
+                ELSE :held_by END AS weight
+    FROM (SELECT DISTINCT term FROM match) stored
+    JOIN query_term a
+      ON stored.term = a.term
+      OR length(stored.term) >= :compound AND stored.term LIKE a.inside
+      OR length(stored.term) >= :part AND length(a.term) >= :compound
+         AND strpos(a.term, stored.term) > 0
+), times AS (
+    SELECT f.id, f.ordinal, f.length, w.asked, sum(w.weight) AS times
+    FROM match f JOIN word w USING (term)
+    GROUP BY f.id, f.ordinal, f.length, w.asked
+), rarity AS (
+    SELECT t.asked, ln(1 + (s.texts - t.holding + 0.5) / (t.holding + 0.5)) AS weight
+    FROM (SELECT asked, sum(least(times, 1)) AS holding FROM times GROUP BY asked) t, size s
+), best AS (
     SELECT t.id, t.ordinal,
            sum(r.weight * t.times * (:k1 + 1) / (t.times + :k1 * (1 - :b + :b * t.length / s.length)))
-               / (SELECT sum(weight) FROM rarity) AS share,
-           array_agg(t.asked) AS words,
-           array_agg(CAST(r.weight * least(t.times, 1) / (SELECT sum(weight) FROM rarity) AS float8)) AS parts
+               / (SELECT sum(weight) FROM rarity) AS share
     FROM times t JOIN rarity r USING (asked), size s
     GROUP BY t.id, t.ordinal
-) AS ranked
-ORDER BY share DESC, id, ordinal
-LIMIT :limit
+    ORDER BY share DESC, id, ordinal
+    LIMIT :limit
+)
+-- The arrays are built of the best texts alone: the planner expects 8 kB of each array of a group,
+-- so with those of all texts the groups would go to a file. A full join is a hash join: the planner
+-- expects a few rows of an inner one, and compares each row with each other one.
+SELECT b.id, b.ordinal, b.share,
+       array_agg(b.asked) AS words,
+       array_agg(CAST(r.weight * least(b.times, 1) / (SELECT sum(weight) FROM rarity) AS float8)) AS parts
+FROM (
+    SELECT best.id, best.ordinal, best.share, t.asked, t.times
+    FROM best FULL JOIN times t ON t.id = best.id AND t.ordinal = best.ordinal
+    WHERE num_nonnulls(best.id, t.id) = 2
+    OFFSET 0
+) b JOIN rarity r USING (asked)
+GROUP BY b.id, b.ordinal, b.share
+ORDER BY b.share DESC, b.id, b.ordinal

@@ -8,12 +8,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
+from pipeline.ledger.engine import connect
 from pipeline.search.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
+from pipeline.search.store import Passages
 from pipeline.search.where import Where
 from pipeline.text import terms
 from tests.support.engine import Engine
@@ -213,3 +217,31 @@ async def test_a_small_scope_is_read_whole_and_a_larger_one_by_words_alone(
     assert {c.key: (c.lane_id, c.speaker, c.at, c.turn, c.before) for c in again} == {
         c.key: (c.lane_id, c.speaker, c.at, c.turn, c.before) for c in hits.candidates.values()
     }
+
+
+# ── Memory ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_comparison_of_many_passages_writes_no_file(
+    engine: Engine, database_url: str
+) -> None:
+    """The planner expects 8 kB of each array, and puts the groups of a large aggregate in files."""
+    for first in range(0, 600, 100):
+        await say(engine, [f"Green tea number {number}." for number in range(first, first + 100)])
+    where = Where.of(
+        engine.project.id, parse({"user_id": "maya"}), facts=False, turns=True, expired=True
+    )
+    single = connect(database_url, pool_size=1)
+    before = await files_written(single)
+    hits = await Passages(single).by_words(where, ["green", "tea"], limit=200)
+    assert len(hits.shares) == 200
+    assert await files_written(single) == before
+    await single.dispose()
+
+
+async def files_written(single: AsyncEngine) -> int:
+    """Temporary files of this database so far, with those of the engine's only connection."""
+    async with single.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        await connection.execute(text("SELECT pg_stat_force_next_flush()"))
+        files = "SELECT temp_files FROM pg_stat_database WHERE datname = current_database()"
+        return int(await connection.scalar(text(files)) or 0)
