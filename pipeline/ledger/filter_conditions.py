@@ -181,8 +181,8 @@ class EventShape:
     @property
     def owned(self) -> ColumnElement[bool]:
         """Condition on `lanes`: they have the entity ids of the filter."""
-        asked = (lanes.c[name] == bindparam(f"asked_{name}", type_=Text) for name in self.scope_ids)
-        return and_(true(), *asked)
+        ids = (lanes.c[name] == bindparam(f"asked_{name}", type_=Text) for name in self.scope_ids)
+        return and_(true(), *ids)
 
 
 def event_shape(wanted: EventFilter) -> tuple[EventShape, dict[str, Any]]:

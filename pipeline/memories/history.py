@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     FromClause,
     Row,
     Select,
+    Uuid,
     and_,
+    bindparam,
     false,
     func,
     select,
@@ -28,7 +32,8 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
-from pipeline.ledger.filter_conditions import shown
+from pipeline.ledger.filter_conditions import IN_PROJECT, shown
+from pipeline.ledger.statements import Direct, Record
 from pipeline.ledger.tables import (
     api_keys,
     events,
@@ -95,22 +100,15 @@ class MemoryHistory:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def of(self, project_id: ProjectId, memory_id: UUID) -> list[HistoryEntry]:
         """All states of a memory, oldest first; empty for an unknown id.
 
         If the history is larger than LARGEST_BYTES: only the newest states.
         """
-        this = and_(_mine(project_id), memory_history.c.memory_id == memory_id)
-        texts = (memory_history.c.old_text, memory_history.c.new_text)
-        size = sum(func.coalesce(func.octet_length(text), 0) for text in texts)
-        newer = func.sum(size).over(order_by=memory_history.c.version.desc())
-        sizes = select(memory_history.c.version, newer.label("newer")).where(this).subquery()
-        light = select(sizes.c.version).where(sizes.c.newer <= LARGEST_BYTES)
-        page = select(memory_history.c.memory_id, memory_history.c.version).where(
-            this, memory_history.c.version.in_(light)
-        )
-        entries = await self._entries(_states_of(page.subquery("page")))
+        values = {"in_project": project_id, "memory_id": memory_id, "largest": LARGEST_BYTES}
+        entries = [_entry(row) for row in await self._direct.rows(_states_of_memory(), values)]
         return sorted(entries, key=lambda entry: entry.version)
 
     async def feed(
@@ -159,6 +157,22 @@ class MemoryHistory:
 
 def _mine(project_id: ProjectId) -> ColumnElement[bool]:
     return memory_history.c.project_id == project_id
+
+
+@cache
+def _states_of_memory() -> Select[Any]:
+    """The newest states of the memory `memory_id` of a project, up to `largest` bytes."""
+    table = memory_history.c
+    this = and_(
+        table.project_id == IN_PROJECT, table.memory_id == bindparam("memory_id", type_=Uuid)
+    )
+    texts = (table.old_text, table.new_text)
+    size = sum(func.coalesce(func.octet_length(text), 0) for text in texts)
+    newer = func.sum(size).over(order_by=table.version.desc())
+    sizes = select(table.version, newer.label("newer")).where(this).subquery()
+    light = select(sizes.c.version).where(sizes.c.newer <= bindparam("largest", type_=BigInteger))
+    page = select(table.memory_id, table.version).where(this, table.version.in_(light))
+    return _states_of(page.subquery("page"))
 
 
 def _states_of(page: FromClause) -> Select[Any]:
@@ -241,7 +255,7 @@ def _excerpt(entry: HistoryEntry) -> HistoryEntry:
     )
 
 
-def _entry(row: Row[Any]) -> HistoryEntry:
+def _entry(row: Row[Any] | Record) -> HistoryEntry:
     """Build an entry from a row of `_states_of`."""
     return HistoryEntry(
         memory_id=row.memory_id,
@@ -262,7 +276,7 @@ def _entry(row: Row[Any]) -> HistoryEntry:
     )
 
 
-def _author(row: Row[Any]) -> Author:
+def _author(row: Row[Any] | Record) -> Author:
     if row.undoes:
         return Author(AuthorKind.UNDO, row.undoes, row.key_name)
     if row.suggestion_id:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     ClauseElement,
     ColumnElement,
     Integer,
+    Uuid,
     and_,
+    any_,
     bindparam,
     func,
     select,
@@ -30,7 +33,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import COUNTED, number_of
 from pipeline.ledger.fetching import fetch
-from pipeline.ledger.filter_conditions import among, matching, shape, shown
+from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape, shown
 from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import ACTIVE, memories, memory_history
 from pipeline.memories.expiration import unexpired
@@ -149,20 +152,15 @@ class Memories:
 
     async def size(self, scope: Scope) -> int:
         """Number of active memories of a scope."""
-        mine = memories.c.lane_id == scope.lane_id
-        query = select(func.count()).where(mine, memories.c.state == ACTIVE)
-        return int((await fetch(self._single, query))[0][0])
+        [(number,)] = await self._direct.rows(_SIZE, {"lane_id": scope.lane_id})
+        return int(number)
 
     async def active(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[Memory]:
         """The active memories of the project among these ids, in no particular order."""
         if not ids:
             return []
-        query = select(memories).where(
-            memories.c.project_id == project_id,
-            among(memories.c.id, ids),
-            memories.c.state == "ACTIVE",
-        )
-        return [as_memory(row) for row in await fetch(self._single, query)]
+        values = {"in_project": project_id, "ids": list(ids)}
+        return [as_memory(row) for row in await self._direct.rows(_ACTIVE_OF, values)]
 
     async def touchable(self, scope: Scope, writes: Sequence[Write]) -> Touchable:
         """The active memories that the writes name, repeat or contradict, and deleted texts."""
@@ -184,32 +182,18 @@ class Memories:
         self, scope: Scope, ids: Sequence[UUID], event_ids: Sequence[UUID]
     ) -> set[UUID]:
         """Ids of those memories of the scope whose newest version one of the events wrote."""
-        newest = and_(
-            memory_history.c.memory_id == memories.c.id,
-            memory_history.c.version == memories.c.version,
-        )
-        query = (
-            select(memories.c.id)
-            .join(memory_history, newest)
-            .where(
-                memories.c.lane_id == scope.lane_id,
-                among(memories.c.id, ids),
-                among(memory_history.c.event_id, event_ids),
-            )
-        )
-        return {row.id for row in await fetch(self._single, query)}
+        values = {"lane_id": scope.lane_id, "ids": list(ids), "event_ids": list(event_ids)}
+        return {row.id for row in await self._direct.rows(_LAST_CHANGED_BY, values)}
 
     # Reads of users
 
     async def get(self, project_id: ProjectId, memory_id: UUID) -> Memory:
         """One active memory. Errors: NotFound."""
-        query = select(*readable_columns()).where(
-            memories.c.project_id == project_id, memories.c.id == memory_id
-        )
-        rows = await fetch(self._single, query.where(memories.c.state == "ACTIVE"))
-        if not rows:
+        values = {"in_project": project_id, "memory_id": memory_id}
+        row = await self._direct.row(_ONE, values)
+        if row is None:
             raise NotFound("Memory not found!")
-        return as_memory(rows[0])
+        return as_memory(row)
 
     async def page(
         self,
@@ -283,3 +267,26 @@ def _page(wanted: _Wanted) -> ClauseElement:
         .limit(bindparam("limit", type_=Integer))
         .offset(bindparam("offset", type_=Integer))
     )
+
+
+_LANE = memories.c.lane_id == bindparam("lane_id", type_=Uuid)
+_IDS = memories.c.id == any_(bindparam("ids", type_=ARRAY(Uuid)))
+_SIZE = select(func.count()).where(_LANE, memories.c.state == ACTIVE)
+_ACTIVE_OF = select(memories).where(
+    memories.c.project_id == IN_PROJECT, _IDS, memories.c.state == ACTIVE
+)
+_ONE = select(*readable_columns()).where(
+    memories.c.project_id == IN_PROJECT,
+    memories.c.id == bindparam("memory_id", type_=Uuid),
+    memories.c.state == ACTIVE,
+)
+_NEWEST = and_(
+    memory_history.c.memory_id == memories.c.id, memory_history.c.version == memories.c.version
+)
+_LAST_CHANGED_BY = (
+    select(memories.c.id)
+    .join(memory_history, _NEWEST)
+    .where(
+        _LANE, _IDS, memory_history.c.event_id == any_(bindparam("event_ids", type_=ARRAY(Uuid)))
+    )
+)

@@ -104,7 +104,7 @@ class EmbeddedQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a search knows before it compares meanings. `words`: may still be compared.
+    """Parts of a search before meanings are compared. `words`: their comparison may still run.
 
     `standing`: the state of the lanes that the filter pins; None if it pins none.
     """
