@@ -251,7 +251,10 @@ class VectorStore(Protocol):
         ...
 
     async def get(self, name: str, ids: Sequence[UUID]) -> list[VectorRecord]:
-        """The records with these ids, in any order; unknown ids are left out."""
+        """The records with these ids, in any order; unknown ids are left out.
+
+        Their payloads have no entity ids if the store keeps digests of these.
+        """
         ...
 
     async def list_cols(self) -> list[str]:
@@ -269,7 +272,7 @@ class VectorStore(Protocol):
     async def list(
         self, name: str, *, where: Mapping[str, str | int], limit: int
     ) -> list[VectorRecord]:
-        """Up to `limit` records whose payload has the values of `where`, in any order."""
+        """Up to `limit` records whose payload has the values of `where`, as `get`."""
         ...
 
     async def reset(self) -> None:

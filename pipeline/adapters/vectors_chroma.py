@@ -10,8 +10,10 @@ Source: chromadb 1.5.9, api/async_fastapi.py and api/base_http_client.py.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -21,6 +23,7 @@ import orjson
 from asyncpg.pgproto import pgproto
 
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.vectors import Vector, as_vector, to_bytes
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
@@ -41,6 +44,59 @@ JSON = {"content-type": "application/json"}
 # on the project alone matches everything. So project and user also have a combined key.
 OWNER = "owner"
 OWNED_BY = {"project_id", "user_id"}
+# Metadata of a collection that has digests instead of entity ids. Chroma's write-ahead log and
+# index files keep parts of deleted records, and a digest names no person. Collections of earlier
+# releases have the ids themselves until the next reindex.
+IDS, DIGESTS = "entity_ids", "digests"
+Payload = Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Collection:
+    """A collection by Chroma's id. `digests`: it has digests instead of entity ids."""
+
+    id: str
+    digests: bool
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> _Collection:
+        """The collection of Chroma's answer."""
+        metadata = answer.get("metadata") or {}
+        return cls(answer["id"], metadata.get(IDS) == DIGESTS)
+
+    def stored(self, payload: Payload) -> Payload:
+        """The payload as it is stored, with the combined key of project and user."""
+        kept = self._kept(payload)
+        return {**kept, OWNER: _owner(kept)} if payload.keys() >= OWNED_BY else kept
+
+    def where(self, equal: Payload) -> dict[str, Any] | None:
+        """Chroma's filter: a single condition as it is, several in `$and`."""
+        kept = self._kept(equal)
+        if kept.keys() >= OWNED_BY:
+            rest = {key: value for key, value in kept.items() if key not in OWNED_BY}
+            kept = {**rest, OWNER: _owner(kept)}
+        conditions = [{key: {"$eq": value}} for key, value in sorted(kept.items())]
+        if len(conditions) > 1:
+            return {"$and": conditions}
+        return conditions[0] if conditions else None
+
+    def payload(self, stored: Payload) -> Payload:
+        """The payload of a stored one, without what was added, and without digests."""
+        hidden = {OWNER, *ENTITY_IDS} if self.digests else {OWNER}
+        return {key: value for key, value in stored.items() if key not in hidden}
+
+    def _kept(self, payload: Payload) -> Payload:
+        if not self.digests:
+            return payload
+        return {
+            key: digest(key, value) if key in ENTITY_IDS else value
+            for key, value in payload.items()
+        }
+
+
+def digest(name: str, value: str | int) -> str:
+    """A digest of an entity id, the same for equal ids of the same kind."""
+    return blake2b(f"{name}/{value}".encode(), digest_size=16).hexdigest()
 
 
 class ChromaVectors:
@@ -52,7 +108,7 @@ class ChromaVectors:
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self._url = url.rstrip("/")
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._ids: dict[str, str] = {}
+        self._collections: dict[str, _Collection] = {}
 
     @cached_property
     def _http(self) -> aiohttp.ClientSession:
@@ -75,7 +131,7 @@ class ChromaVectors:
             {
                 "name": name,
                 "get_or_create": True,
-                "metadata": {"embedder": embedder, "dimensions": dimensions},
+                "metadata": {"embedder": embedder, "dimensions": dimensions, IDS: DIGESTS},
                 "configuration": {"hnsw": {"space": "cosine"}},
             },
         )
@@ -85,31 +141,34 @@ class ChromaVectors:
                 f"Collection {name} holds vectors of {built_with}, not of {embedder}: "
                 "vectors of two models cannot be compared."
             )
-        self._ids[name] = collection["id"]
+        self._collections[name] = _Collection.of(collection)
 
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self._on(
             name,
             "upsert",
-            {
+            lambda collection: {
                 "ids": [str(record.id) for record in records],
                 "embeddings": [
                     base64.b64encode(to_bytes(record.vector)).decode() for record in records
                 ],
-                "metadatas": [_stored(record.payload) for record in records],
+                "metadatas": [collection.stored(record.payload) for record in records],
             },
         )
 
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
     ) -> Hits:
-        query = {
-            "query_embeddings": list(vectors),
-            "n_results": limit,
-            "where": _where(where),
-            "include": ["distances"],
-        }
-        answer = await self._on(name, "query", query)
+        _, answer = await self._on(
+            name,
+            "query",
+            lambda collection: {
+                "query_embeddings": list(vectors),
+                "n_results": limit,
+                "where": collection.where(where),
+                "include": ["distances"],
+            },
+        )
         return [
             # Chroma's cosine distance is 1 - cosine. asyncpg's UUID type is five times as fast to
             # parse and compare as Python's, and a search has hundreds of ids.
@@ -122,13 +181,15 @@ class ChromaVectors:
 
     async def delete(self, name: str, ids: Sequence[UUID]) -> None:
         if ids:
-            await self._on(name, "delete", {"ids": [str(key) for key in ids]})
+            await self._on(name, "delete", lambda _: {"ids": [str(key) for key in ids]})
 
     async def get(self, name: str, ids: Sequence[UUID]) -> Records:
-        return await self._get(name, {"ids": [str(key) for key in ids]})
+        return await self._get(name, lambda _: {"ids": [str(key) for key in ids]})
 
     async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
-        return await self._get(name, {"where": _where(where), "limit": limit})
+        return await self._get(
+            name, lambda collection: {"where": collection.where(where), "limit": limit}
+        )
 
     async def list_cols(self) -> Names:
         names: Names = []
@@ -139,7 +200,7 @@ class ChromaVectors:
                 return names
 
     async def delete_col(self, name: str) -> None:
-        self._ids.pop(name, None)
+        self._collections.pop(name, None)
         try:
             await self._request("DELETE", f"{ROOT}/{name}")
         except CollectionMissing:
@@ -160,30 +221,43 @@ class ChromaVectors:
         for name in await self.list_cols():
             await self.delete_col(name)
 
-    async def _get(self, name: str, query: dict[str, Any]) -> Records:
-        answer = await self._on(name, "get", query | {"include": ["metadatas", "embeddings"]})
+    async def _get(self, name: str, query: Callable[[_Collection], dict[str, Any]]) -> Records:
+        collection, answer = await self._on(
+            name, "get", lambda here: query(here) | {"include": ["metadatas", "embeddings"]}
+        )
         rows = zip(answer["ids"], answer["embeddings"], answer["metadatas"], strict=True)
         return [
-            VectorRecord(UUID(key), as_vector(vector), _without_owner(metadata))
+            VectorRecord(UUID(key), as_vector(vector), collection.payload(metadata))
             for key, vector, metadata in rows
         ]
 
-    async def _on(self, name: str, operation: str, body: dict[str, Any]) -> Any:
+    async def _on(
+        self, name: str, operation: str, body: Callable[[_Collection], dict[str, Any]]
+    ) -> tuple[_Collection, Any]:
         """Run an operation of a collection, which the API addresses by id.
 
         If Chroma does not know a cached id, the id is looked up again, because another process may
         have deleted the collection and created it again. Errors: CollectionMissing,
         StoreUnavailable.
         """
-        if cached := self._ids.get(name):
+        if cached := self._collections.get(name):
             try:
-                return await self._request("POST", f"{ROOT}/{cached}/{operation}", body)
+                return cached, await self._operate(cached, operation, body)
             except CollectionMissing:
-                self._ids.pop(name, None)
-        current = (await self._request("GET", f"{ROOT}/{name}"))["id"]
-        answer = await self._request("POST", f"{ROOT}/{current}/{operation}", body)
-        self._ids[name] = current
-        return answer
+                self._collections.pop(name, None)
+        current = _Collection.of(await self._request("GET", f"{ROOT}/{name}"))
+        answer = await self._operate(current, operation, body)
+        self._collections[name] = current
+        return current, answer
+
+    async def _operate(
+        self,
+        collection: _Collection,
+        operation: str,
+        body: Callable[[_Collection], dict[str, Any]],
+    ) -> Any:
+        path = f"{ROOT}/{collection.id}/{operation}"
+        return await self._request("POST", path, body(collection))
 
     async def _request(self, method: str, path: str, body: object = None) -> Any:
         """Send a request and return the parsed JSON, or None for an empty body.
@@ -206,27 +280,5 @@ class ChromaVectors:
             raise StoreUnavailable("Chroma's answer is not JSON.") from error
 
 
-def _stored(payload: Mapping[str, str | int]) -> dict[str, str | int]:
-    """The payload with the combined key of project and user, if it has both."""
-    owner = {OWNER: _owner(payload)} if payload.keys() >= OWNED_BY else {}
-    return dict(payload) | owner
-
-
-def _without_owner(stored: Mapping[str, str | int]) -> dict[str, str | int]:
-    """The payload without the combined key."""
-    return {key: value for key, value in stored.items() if key != OWNER}
-
-
 def _owner(ids: Mapping[str, str | int]) -> str:
     return f"{ids['project_id']}/{ids['user_id']}"
-
-
-def _where(equal: Mapping[str, str | int]) -> dict[str, Any] | None:
-    """Chroma's filter: a single condition as it is, several in `$and`."""
-    if equal.keys() >= OWNED_BY:
-        rest = {key: value for key, value in equal.items() if key not in OWNED_BY}
-        equal = rest | {OWNER: _owner(equal)}
-    conditions = [{key: {"$eq": value}} for key, value in sorted(equal.items())]
-    if len(conditions) > 1:
-        return {"$and": conditions}
-    return conditions[0] if conditions else None

@@ -22,6 +22,7 @@ import numpy as np
 import structlog
 
 from pipeline.domain.errors import CollectionMissing, ModelRejected, StoreUnavailable
+from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.failures import LedgerUnavailable
@@ -184,7 +185,7 @@ class VectorIndex:
             projection
             for name, some in self._by_collection(projections)
             for projection, stored in zip(some, await self._payloads(name, some), strict=True)
-            if stored != payload(projection)
+            if stored != _without_entities(payload(projection))
         ]
 
     async def wipe(self) -> None:
@@ -290,12 +291,15 @@ class VectorIndex:
     async def _payloads(
         self, name: str, projections: Sequence[Projection]
     ) -> list[Mapping[str, str | int] | None]:
-        """Return the store's payload of each row, in order; None if the store lacks it."""
+        """Return the store's payload of each row, in order; None if the store lacks it.
+
+        Without entity ids: the id of the lane stands for all of them.
+        """
         try:
             records = await self._store.get(name, [projection.id for projection in projections])
         except CollectionMissing:
             records = []
-        payloads = {record.id: dict(record.payload) for record in records}
+        payloads = {record.id: _without_entities(record.payload) for record in records}
         return [payloads.get(projection.id) for projection in projections]
 
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
@@ -508,6 +512,10 @@ def compared(
     stored = np.frombuffer(b"".join(vector for _, vector in packed), np.float32)
     cosines = np.asarray(vectors, np.float32) @ stored.reshape(len(packed), -1).T
     return [dict(zip(keys, row, strict=True)) for row in cosines.tolist()]
+
+
+def _without_entities(payload: Mapping[str, str | int]) -> Mapping[str, str | int]:
+    return {key: value for key, value in payload.items() if key not in ENTITY_IDS}
 
 
 def nearest_of(cosines: Iterable[Mapping[UUID, float]], *, each: int) -> dict[UUID, float]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 from sqlalchemy import text
 
 from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
 from pipeline.adapters import vectors_pgvector
-from pipeline.adapters.vectors_chroma import ChromaVectors
+from pipeline.adapters.vectors_chroma import ROOT, ChromaVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ledger.engine import connect
 from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
@@ -27,6 +30,11 @@ EMBEDDER = "fake/hash"
 EAST, NORTH, WEST = (as_vector(v) for v in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)))
 NORTH_EAST = as_vector((0.6, 0.8, 0.0))
 A, B, C, D = (UUID(int=n) for n in range(1, 5))
+
+
+def without_entities(record: VectorRecord) -> dict[str, str | int]:
+    """The payload without entity ids, which a store may keep as digests."""
+    return {key: value for key, value in record.payload.items() if key not in ENTITY_IDS}
 
 
 @asynccontextmanager
@@ -178,7 +186,7 @@ async def test_users_of_one_name_in_two_projects_are_apart(store: VectorStore, n
     assert await ids_found(store, name, project_id="p", user_id="jon", run_id="r") == [C]
     assert await ids_found(store, name, project_id="q", user_id="jon") == []
     [stored] = await store.get(name, [B])
-    assert dict(stored.payload) == {"project_id": "q", "user_id": "maya", "version": 1}
+    assert without_entities(stored) == {"project_id": "q", "version": 1}
 
 
 async def test_the_limit_counts_only_what_where_lets_through(store: VectorStore, name: str) -> None:
@@ -209,7 +217,7 @@ async def test_get_brings_the_records_that_are_there(store: VectorStore, name: s
     [stored] = await store.get(name, [A, D])
     assert stored.id == A
     assert list(stored.vector) == pytest.approx(NORTH_EAST)
-    assert dict(stored.payload) == {"user_id": "maya", "version": 1, "run_id": "r"}
+    assert without_entities(stored) == {"version": 1}
     assert {record.id for record in await store.get(name, [B, A])} == {A, B}
 
 
@@ -374,6 +382,50 @@ async def test_a_server_that_is_gone_is_unavailable_and_back_with_its_data(
             assert await ids_found(client, name) == [A]
             await client.insert(name, [record(B)])
             assert len(await ids_found(client, name)) == 2
+
+
+async def test_no_file_of_a_server_has_an_entity_id(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    name, folder = f"memories-{uuid4().hex}", tmp_path_factory.mktemp("chroma")
+    with ChromaServer(folder) as server:
+        async with connected(server.url) as client:
+            await client.create_col(name, dimensions=3, embedder=EMBEDDER)
+            ids: dict[str, Any] = {each: f"{each}-of-vera" for each in ENTITY_IDS}
+            await client.insert(name, [record(A, **ids)])
+            assert await ids_found(client, name, **ids) == [A]
+            await client.delete(name, [A])
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert files
+    assert not [file for file in files if b"of-vera" in file.read_bytes()]
+
+
+async def test_a_collection_of_an_earlier_release_keeps_its_ids_and_is_searched(
+    chroma: ChromaServer,
+) -> None:
+    """It has no mark in its metadata."""
+    name = f"memories-{uuid4().hex}"
+    collections = f"{chroma.url}{ROOT}"
+    async with httpx.AsyncClient() as http, connected(chroma.url) as client:
+        made = await http.post(
+            collections,
+            json={
+                "name": name,
+                "metadata": {"embedder": EMBEDDER, "dimensions": 3},
+                "configuration": {"hnsw": {"space": "cosine"}},
+            },
+        )
+        stored = {"project_id": "p", "user_id": "maya", "owner": "p/maya", "version": 1}
+        rows = {"ids": [str(A)], "embeddings": [[1.0, 0.0, 0.0]], "metadatas": [stored]}
+        answer = await http.post(f"{collections}/{made.json()['id']}/upsert", json=rows)
+        assert answer.is_success, answer.text
+        await client.create_col(name, dimensions=3, embedder=EMBEDDER)
+        await client.insert(name, [record(B, NORTH, project_id="p", run_id="r")])
+        assert await ids_found(client, name, project_id="p", user_id="maya") == [A, B]
+        assert await ids_found(client, name, user_id="maya", run_id="r") == [B]
+        [old] = await client.get(name, [A])
+        assert dict(old.payload) == {"project_id": "p", "user_id": "maya", "version": 1}
+        await client.delete_col(name)
 
 
 async def test_a_server_that_never_was_is_unavailable() -> None:
