@@ -27,8 +27,6 @@ ARGS=growth` writes this page. Load averages when the measurements began, just
 after the fill: {loads}.
 
 A page has up to 100 rows. Counts stop 10,000 rows behind the page, the changes of a project 1,000.
-Figures recorded until 25 November 2026 include a check of each response against the description of
-the API, which takes most of the time of a page of 100 rows.
 
 """
 Run = Mapping[str, Any]
