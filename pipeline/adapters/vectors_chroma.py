@@ -66,16 +66,16 @@ class _Collection:
 
     def stored(self, payload: Payload) -> Payload:
         """The payload as it is stored, with the combined key of project and user."""
-        kept = self._kept(payload)
-        return {**kept, OWNER: _owner(kept)} if payload.keys() >= OWNED_BY else kept
+        compared = self._compared(payload)
+        return {**compared, OWNER: _owner(compared)} if payload.keys() >= OWNED_BY else compared
 
     def where(self, equal: Payload) -> dict[str, Any] | None:
         """Chroma's filter: a single condition as it is, several in `$and`."""
-        kept = self._kept(equal)
-        if kept.keys() >= OWNED_BY:
-            rest = {key: value for key, value in kept.items() if key not in OWNED_BY}
-            kept = {**rest, OWNER: _owner(kept)}
-        conditions = [{key: {"$eq": value}} for key, value in sorted(kept.items())]
+        compared = self._compared(equal)
+        if compared.keys() >= OWNED_BY:
+            rest = {key: value for key, value in compared.items() if key not in OWNED_BY}
+            compared = {**rest, OWNER: _owner(compared)}
+        conditions = [{key: {"$eq": value}} for key, value in sorted(compared.items())]
         if len(conditions) > 1:
             return {"$and": conditions}
         return conditions[0] if conditions else None
@@ -85,7 +85,7 @@ class _Collection:
         hidden = {OWNER, *ENTITY_IDS} if self.digests else {OWNER}
         return {key: value for key, value in stored.items() if key not in hidden}
 
-    def _kept(self, payload: Payload) -> Payload:
+    def _compared(self, payload: Payload) -> Payload:
         if not self.digests:
             return payload
         return {
