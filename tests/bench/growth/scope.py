@@ -365,7 +365,8 @@ async def main(given: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="tests.bench.growth.scope", description=__doc__)
     parser.add_argument("--sizes", nargs="+", type=int, default=[200, 20_000])
-    parser.add_argument("--stores", nargs="+", default=["chroma", "pgvector"])
-    parser.add_argument("--parts", nargs="+", default=["recall", "cost", "drain"])
+    stores, parts = ["chroma", "pgvector"], ["recall", "cost", "drain"]
+    parser.add_argument("--stores", nargs="+", default=stores, choices=stores)
+    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
     parser.add_argument("--data", type=Path, help="keep the stacks' data in this folder")
     uvloop.run(main(parser.parse_args()))
