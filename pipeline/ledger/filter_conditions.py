@@ -186,11 +186,14 @@ class EventShape:
 
 
 def event_shape(wanted: EventFilter) -> tuple[EventShape, dict[str, Any]]:
-    """Return the shape of a filter of events, and its values by the names of the parameters."""
+    """Return the shape of a filter of events, and its values by the names of the parameters.
+
+    Words that are repeated or in another order make no other shape: each is compiled and kept.
+    """
     shaped = EventShape(
         tuple(wanted.scope_ids),
-        tuple(wanted.kinds),
-        tuple(wanted.statuses),
+        tuple(sorted(set(wanted.kinds))),
+        tuple(sorted(set(wanted.statuses))),
         tuple(wanted.created),
         by_code=wanted.code is not None,
         graph_status=wanted.graph_status,
