@@ -115,10 +115,10 @@ async def finish(
             *(SoughtIds(erasure.memory_ids, erasure.owner_hashes) for erasure in claimed)
         )
         stored = {key for ids in vectors.values() for key in ids}
-        for erasure in claimed:
-            if erasure.vectors is None:
-                number = sum(key in stored for key in erasure.memory_ids)
-                await erasures.record_vectors(erasure.event_id, number)
+        uncounted = [erasure for erasure in claimed if erasure.vectors is None]
+        await erasures.record_vectors(
+            {each.event_id: len(stored.intersection(each.memory_ids)) for each in uncounted}
+        )
         await index.drop(vectors)
         if mirroring is not None:
             await mirroring.settle()

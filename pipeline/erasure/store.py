@@ -23,11 +23,9 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
-    cast,
     func,
     select,
     text,
-    update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -47,6 +45,7 @@ from pipeline.erasure.locking import (
 )
 from pipeline.erasure.shadows import drop_shadows
 from pipeline.erasure.sql import statement
+from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import events, metadata
 from pipeline.seals.entries import record_erasure
 from pipeline.seals.keys import SealKeys
@@ -127,6 +126,7 @@ class Erasures:
         self._seal_keys = seal_keys
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def erase(self, project_id: ProjectId, owner: OwnerKey) -> UUID:
         """Delete every scope with this id from the ledger. Returns the id of the event."""
@@ -206,16 +206,12 @@ class Erasures:
         async with self._engine.begin() as connection:
             await fold_all(connection)
 
-    async def record_vectors(self, event_id: UUID, vectors: int) -> None:
-        """Store the number of vectors, before the first one is deleted."""
-        known = func.jsonb_build_object(cast("vectors", Text), vectors)
-        query = (
-            update(erasures)
-            .where(erasures.c.event_id == event_id, ~erasures.c.counts.has_key("vectors"))
-            .values(counts=erasures.c.counts.op("||")(cast(known, JSONB)))
-        )
-        async with self._single.connect() as connection:
-            await connection.execute(query)
+    async def record_vectors(self, numbers: Mapping[UUID, int]) -> None:
+        """Store the numbers of vectors by event, before the first vector is deleted."""
+        if not numbers:
+            return
+        values = {"event_ids": list(numbers), "numbers": list(numbers.values())}
+        await self._direct.rows(statement("record_vectors"), values)
 
     async def end(self, event_ids: Sequence[UUID]) -> None:
         """Record that the index holds no vector of these, after each of the two passes."""

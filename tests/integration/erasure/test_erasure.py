@@ -352,7 +352,7 @@ async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count
     event_id = await erasure.erase(engine.project.id, MAYA, erasures=ledger.erasures)
     [pending] = await ledger.erasures.claim(of_sessions=False, limit=5)
     by_collection = await index.holding(SoughtIds(pending.memory_ids))
-    await ledger.erasures.record_vectors(event_id, 2)
+    await ledger.erasures.record_vectors({event_id: 2})
     assert {name.partition("-")[0]: len(ids) for name, ids in by_collection.items()} == {
         "memories": 2, "turns": 3,
     }  # fmt: skip
