@@ -12,13 +12,32 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import BigInteger, SmallInteger, Uuid, bindparam, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import api_keys, audit_entries
 from pipeline.tenants.api_keys import Grant
 
+BEGIN = (
+    insert(audit_entries)
+    .values(
+        {
+            name: bindparam(name, type_=audit_entries.c[name].type)
+            for name in ("project_id", "key_id", "token_id", "action", "target")
+        }
+    )
+    .returning(audit_entries.c.id)
+)
+END = (
+    update(audit_entries)
+    .where(
+        audit_entries.c.project_id == bindparam("of_project", type_=Uuid),
+        audit_entries.c.id == bindparam("entry_id", type_=BigInteger),
+    )
+    .values(status=bindparam("status", type_=SmallInteger), target=bindparam("target", type_=Uuid))
+)
 # Id above all others: the cursor of the first page.
 NEWEST = 2**63 - 1
 
@@ -47,6 +66,7 @@ class AuditLog:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def begin(
         self, project_id: ProjectId, grant: Grant, action: str, target: UUID | None
@@ -54,20 +74,15 @@ class AuditLog:
         """Write the entry of a request that is about to change something. Returns its id."""
         values = {"project_id": project_id, "key_id": grant.key_id, "action": action}
         values |= {"target": target, "token_id": grant.user and grant.user.token_id}
-        query = insert(audit_entries).values(values).returning(audit_entries.c.id)
-        async with self._engine.connect() as connection:
-            return int((await connection.execute(query)).scalar_one())
+        [row] = await self._direct.rows(BEGIN, values)
+        return int(row.id)
 
     async def end(
         self, project_id: ProjectId, entry_id: int, status: int, target: UUID | None
     ) -> None:
         """Add the status of the response, and the row that the request was about."""
-        values = {"status": status, "target": target}
-        query = update(audit_entries).where(
-            audit_entries.c.project_id == project_id, audit_entries.c.id == entry_id
-        )
-        async with self._engine.connect() as connection:
-            await connection.execute(query.values(values))
+        values = {"of_project": project_id, "entry_id": entry_id}
+        await self._direct.rows(END, values | {"status": status, "target": target})
 
     async def page(
         self,
