@@ -51,6 +51,11 @@ class Layout:
         return self.root / "env"
 
     @property
+    def chroma(self) -> Path:
+        """Data directory of Chroma."""
+        return self.root / "chroma"
+
+    @property
     def lock(self) -> Path:
         """Lock file of the supervisor."""
         return self.run / "lock"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+from deploy.stack.chroma_files import remove_deleted
 from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.layout import write_private
@@ -106,11 +107,12 @@ class Chroma(Server):
 
     @property
     def _data(self) -> Path:
-        return self.layout.root / "chroma"
+        return self.layout.chroma
 
     def prepare(self) -> None:
-        """Create its data directory."""
+        """Create its data directory, and delete the files of deleted collections."""
         self._data.mkdir(mode=0o700, exist_ok=True)
+        remove_deleted(self._data)
 
     def command(self) -> Command:
         """Command line of the server."""

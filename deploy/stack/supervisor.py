@@ -13,6 +13,7 @@ from typing import IO
 
 from deploy.stack import saved_settings
 from deploy.stack.child import Backoff, Child, end, spawn, wait_set
+from deploy.stack.chroma_files import remove_deleted
 from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, send, wait_gone
@@ -32,6 +33,7 @@ MIGRATE_TRIES = 5
 REFUSED = 2  # exit code of migrate for settings or a schema that it cannot use
 LOCK_WITHIN_S = 0.1
 ROTATE_EVERY_S = 10.0
+CLEAN_EVERY_S = 600.0
 
 ALREADY_RUNNING = 3
 
@@ -166,9 +168,12 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGHUP, self._begin_reload)
         for child in self._children():
             self._journal.process(child.name, ProcessState.WAITING)
-        start = asyncio.create_task(self._start_in_time())
+        start, clean_at = asyncio.create_task(self._start_in_time()), loop.time() + CLEAN_EVERY_S
         while not await wait_set(self._stop, ROTATE_EVERY_S):
             self._rotate_logs()
+            if "chroma" in self._servers and loop.time() >= clean_at:
+                await asyncio.to_thread(remove_deleted, self._layout.chroma)
+                clean_at = loop.time() + CLEAN_EVERY_S
         for task in (start, *self._reloads):
             task.cancel()
             await asyncio.wait([task])

@@ -1,0 +1,56 @@
+"""Files of collections that Chroma has deleted: it leaves them on the disk.
+
+Source: https://github.com/chroma-core/chroma/issues/5259
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from uuid import UUID
+
+log = logging.getLogger(__name__)
+
+DATABASE = "chroma.sqlite3"
+# Minimum age of a folder: a new one may be older than its row.
+OLDER_THAN_S = 60.0
+
+
+def remove_deleted(data: Path, *, older_than_s: float = OLDER_THAN_S) -> int:
+    """Delete the folders of vectors that Chroma's database does not know. Returns their number.
+
+    `data`: Chroma's data directory; the server may run. A folder's name is the id of its segment.
+    """
+    before = time.time() - older_than_s
+    try:
+        folders = [
+            folder
+            for folder in data.iterdir()
+            if folder.is_dir() and _is_id(folder.name) and folder.stat().st_mtime <= before
+        ]
+        known = _segments(data / DATABASE) if folders else set()
+    except (OSError, sqlite3.Error) as error:  # no data yet, or the database is busy
+        log.debug("chroma_files_unread error=%s", type(error).__name__)
+        return 0
+    deleted = [folder for folder in folders if folder.name not in known]
+    for folder in deleted:
+        shutil.rmtree(folder, ignore_errors=True)
+    if deleted:
+        log.info("chroma_files_removed folders=%d", len(deleted))
+    return len(deleted)
+
+
+def _segments(database: Path) -> set[str]:
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        return {key for (key,) in connection.execute("SELECT id FROM segments")}
+
+
+def _is_id(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False

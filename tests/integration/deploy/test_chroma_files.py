@@ -1,0 +1,67 @@
+"""Folders of deleted collections, with a real Chroma server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from deploy.stack.chroma_files import remove_deleted
+from deploy.stack.servers import Chroma
+from pipeline.adapters.vectors_chroma import ChromaVectors
+from pipeline.domain.vectors import as_vector
+from pipeline.ports import VectorRecord
+
+# Chroma writes a folder once a collection has this many changes.
+WRITTEN = 1_001
+KEPT, DELETED = f"memories-{uuid4().hex}", f"memories-{uuid4().hex}"
+
+
+async def fill(client: ChromaVectors, name: str) -> None:
+    await client.create_col(name, dimensions=3, embedder="fake")
+    records = [
+        VectorRecord(UUID(int=n), as_vector((1.0, n / WRITTEN, 0.0)), {"version": 1})
+        for n in range(1, WRITTEN + 1)
+    ]
+    for start in range(0, WRITTEN, 200):
+        await client.insert(name, records[start : start + 200])
+
+
+def folders(data: Path) -> set[Path]:
+    return {folder for folder in data.iterdir() if folder.is_dir()}
+
+
+async def test_folders_of_deleted_collections_are_removed_while_chroma_runs(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    root = tmp_path_factory.mktemp("stack")
+    data = root / "chroma"
+    with Chroma(root) as server:
+        client = ChromaVectors(server.url)
+        await fill(client, KEPT)
+        of_kept = folders(data)
+        await fill(client, DELETED)
+        assert len(of_kept) == 1
+        assert len(folders(data)) == 2
+        assert remove_deleted(data, older_than_s=0) == 0
+        await client.delete_col(DELETED)
+        assert remove_deleted(data) == 0  # too young
+        assert remove_deleted(data, older_than_s=0) == 1
+        assert folders(data) == of_kept
+        [hits] = await client.search(KEPT, [as_vector((1.0, 0.0, 0.0))], limit=1, where={})
+        assert [hit.id for hit in hits] == [UUID(int=1)]
+        server.kill()
+        server.start()
+        info = await client.col_info(KEPT)
+        assert info is not None
+        assert info.count == WRITTEN
+        await client.close()
+
+
+def test_other_files_and_a_folder_without_a_database_stay(tmp_path: Path) -> None:
+    assert remove_deleted(tmp_path / "missing") == 0
+    (tmp_path / str(uuid4())).mkdir()
+    (tmp_path / "notes").mkdir()
+    assert remove_deleted(tmp_path, older_than_s=0) == 0
+    assert len(folders(tmp_path)) == 2
