@@ -38,10 +38,11 @@ from pipeline.models.fallbacks import FallbackModel
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.models.override import ModelFactory
 from pipeline.models.prompted import PromptedModel
-from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
+from pipeline.ports import CompactableStore, Embedder, MemoryModel, Reranker, VectorStore
 from pipeline.seals.keys import SealKeys
 from pipeline.settings import Settings, openai_environment
 from pipeline.stores import Ledger, Pools
+from pipeline.vector_index.compaction import Compaction
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
 from pipeline.webhooks.delivery import WebhookDelivery
@@ -65,7 +66,7 @@ class Stores:
     """The ledger, the vector store and the embedder, as the API and the workers use them.
 
     `index` is the index of memories; `turns` that of turns, or None if turns are not embedded.
-    `mirroring`: None without a graph server.
+    `mirroring`: None without a graph server. `compaction`: None if the vector store needs none.
     """
 
     ledger: Ledger
@@ -74,6 +75,7 @@ class Stores:
     index: VectorIndex
     turns: VectorIndex | None
     mirroring: Mirroring | None = None
+    compaction: Compaction | None = None
 
     @property
     def indexes(self) -> list[VectorIndex]:
@@ -95,6 +97,11 @@ class Stores:
         """Fill the requested own collections of large scopes."""
         for index in self.indexes:
             await index.fill_large()
+
+    async def compact(self) -> None:
+        """Write collections anew that have more deleted records than others."""
+        if self.compaction:
+            await self.compaction.run()
 
     async def close(self) -> None:
         """Close all connections."""
@@ -123,7 +130,12 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
         own_rows=settings.own_collection_rows,
     )
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
-    return Stores(ledger, vectors, embedder, index, turns, mirroring)
+    compaction = (
+        Compaction(vectors, ledger.memory_vectors.compactions)
+        if isinstance(vectors, CompactableStore)
+        else None
+    )
+    return Stores(ledger, vectors, embedder, index, turns, mirroring, compaction)
 
 
 def services(settings: Settings, built: Stores) -> Services:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 from uuid import UUID
 
 from pipeline.domain.curation import CurationRequest, Proposal
@@ -209,9 +209,11 @@ class VectorStore(Protocol):
         """Name as in MEMLANE_VECTORS."""
         ...
 
-    @property
-    def reach(self) -> int:
-        """Least `limit` of a search without a filter that finds the ten nearest well enough."""
+    def reach(self, records: int) -> int:
+        """Least `limit` of a search without a filter that finds the ten nearest well enough.
+
+        `records`: number of records in the collection.
+        """
         ...
 
     async def ping(self) -> None:
@@ -277,6 +279,26 @@ class VectorStore(Protocol):
 
     async def reset(self) -> None:
         """Delete all collections of this index."""
+        ...
+
+
+@runtime_checkable
+class CompactableStore(VectorStore, Protocol):
+    """A vector index in which deleted records keep their space until a collection is replaced."""
+
+    async def mirror(self, name: str, copy: str) -> None:
+        """Bring another collection to the state of this one; it is created if it is missing.
+
+        Records are compared by their ids and the `version` in their payloads.
+        """
+        ...
+
+    async def replace(self, name: str, copy: str, *, former: str) -> None:
+        """Give the copy the name of a collection, which is deleted.
+
+        `former`: the name of the latter until then. Whoever uses it by its name sees either of the
+        two at any moment, but for milliseconds.
+        """
         ...
 
 

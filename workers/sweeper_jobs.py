@@ -29,6 +29,7 @@ Chore = Callable[[], Awaitable[object]]
 STALE_FOR_S, TURNS_STALE_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
 HEAL_EVERY_S = 60.0
+COMPACT_EVERY_S = 60.0
 ANALYZE_EVERY_S = 5.0
 # Maximum number of generations that one run accepts.
 PROFILES_AT_ONCE = 100
@@ -66,6 +67,7 @@ async def under_way(
         await attempt(stores.ledger.graph_outbox.close, limit_s=CHORE_S)
     slower = (
         _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S),
+        _again_and_again(stores.compact, pause_s=COMPACT_EVERY_S, limit_s=LONG_CHORE_S),
         _again_and_again(
             stores.ledger.statistics.analyze_grown, pause_s=ANALYZE_EVERY_S, limit_s=CHORE_S
         ),

@@ -22,6 +22,7 @@ import aiohttp
 import orjson
 from asyncpg.pgproto import pgproto
 
+from pipeline.adapters.vector_reach import wider
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.vectors import Vector, as_vector, to_bytes
@@ -36,9 +37,14 @@ ROOT = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 # Long enough for a write that waits for Chroma's compaction.
 TIMEOUT_S = 20.0
 PAGE = 1000
-# See VectorStore.reach. Source: tests/bench/growth/scope.py.
-REACH = 400
+# See VectorStore.reach. They find 98 % or more of the ten nearest of 20,000 and of 100,000.
+# Source: tests/bench/growth/scope.py.
+REACH, RECORDS = 400, 45_000
 CONNECTIONS = 8
+# A list of all records of a collection, without their vectors.
+LISTING = aiohttp.ClientTimeout(total=120.0)
+# Records in one request of a copy: their vectors come as JSON, which blocks the loop for 10 ms.
+COPIED_AT_ONCE = 50
 JSON = {"content-type": "application/json"}
 # Chroma evaluates each condition of a filter on its own and intersects the results; the condition
 # on the project alone matches everything. So project and user also have a combined key.
@@ -103,7 +109,6 @@ class ChromaVectors:
     """The VectorStore port on a Chroma server. Ids of collections are cached."""
 
     name = "chroma"
-    reach = REACH
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self._url = url.rstrip("/")
@@ -121,20 +126,15 @@ class ChromaVectors:
         if "_http" in vars(self):
             await self._http.close()
 
+    def reach(self, records: int) -> int:
+        return wider(REACH, records, than=RECORDS)
+
     async def ping(self) -> None:
         await self._request("GET", "/api/v2/heartbeat")
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
-        collection = await self._request(
-            "POST",
-            ROOT,
-            {
-                "name": name,
-                "get_or_create": True,
-                "metadata": {"embedder": embedder, "dimensions": dimensions, IDS: DIGESTS},
-                "configuration": {"hnsw": {"space": "cosine"}},
-            },
-        )
+        metadata = {"embedder": embedder, "dimensions": dimensions, IDS: DIGESTS}
+        collection = await self._create(name, metadata)
         built_with = (collection.get("metadata") or {}).get("embedder", embedder)
         if built_with != embedder:
             raise InvalidInput(
@@ -142,6 +142,17 @@ class ChromaVectors:
                 "vectors of two models cannot be compared."
             )
         self._collections[name] = _Collection.of(collection)
+
+    async def _create(self, name: str, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Create a collection unless it exists. Returns it as Chroma describes it."""
+        body = {
+            "name": name,
+            "get_or_create": True,
+            "metadata": metadata,
+            "configuration": {"hnsw": {"space": "cosine"}},
+        }
+        created: Mapping[str, Any] = await self._request("POST", ROOT, body)
+        return created
 
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self._on(
@@ -217,6 +228,49 @@ class ChromaVectors:
             name, count, metadata.get("dimensions", 0), metadata.get("embedder", "")
         )
 
+    async def mirror(self, name: str, copy: str) -> None:
+        source, here = await self._versions(name)
+        await self._create(copy, source["metadata"])
+        _, there = await self._versions(copy)
+        lacking = [key for key, version in here.items() if there.get(key) != version]
+        for start in range(0, len(lacking), COPIED_AT_ONCE):
+            await self._copy(name, copy, lacking[start : start + COPIED_AT_ONCE])
+        await self.delete(copy, [UUID(key) for key in there.keys() - here.keys()])
+
+    async def replace(self, name: str, copy: str, *, former: str) -> None:
+        await self._rename(name, former)
+        await self._rename(copy, name)
+        await self.delete_col(former)
+
+    async def _versions(self, name: str) -> tuple[Mapping[str, Any], dict[str, int]]:
+        """A collection as Chroma describes it, and the versions of its records by id.
+
+        In one request: pages would miss records if others are deleted in between.
+        """
+        collection = await self._request("GET", f"{ROOT}/{name}")
+        path = f"{ROOT}/{collection['id']}/get"
+        answer = await self._request("POST", path, {"include": ["metadatas"]}, within=LISTING)
+        pairs = zip(answer["ids"], answer["metadatas"], strict=True)
+        return collection, {key: metadata.get("version", 0) for key, metadata in pairs}
+
+    async def _copy(self, name: str, copy: str, ids: Sequence[str]) -> None:
+        """Copy records as they are stored."""
+        include = ["metadatas", "embeddings"]
+        _, answer = await self._on(name, "get", lambda _: {"ids": ids, "include": include})
+        vectors = [as_vector(vector) for vector in answer["embeddings"]]
+        body = {
+            "ids": answer["ids"],
+            "embeddings": [base64.b64encode(to_bytes(vector)).decode() for vector in vectors],
+            "metadatas": answer["metadatas"],
+        }
+        if vectors:
+            await self._on(copy, "upsert", lambda _: body)
+
+    async def _rename(self, name: str, new_name: str) -> None:
+        self._collections.pop(name, None)
+        collection = await self._request("GET", f"{ROOT}/{name}")
+        await self._request("PUT", f"{ROOT}/{collection['id']}", {"new_name": new_name})
+
     async def reset(self) -> None:
         for name in await self.list_cols():
             await self.delete_col(name)
@@ -259,14 +313,24 @@ class ChromaVectors:
         path = f"{ROOT}/{collection.id}/{operation}"
         return await self._request("POST", path, body(collection))
 
-    async def _request(self, method: str, path: str, body: object = None) -> Any:
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        within: aiohttp.ClientTimeout | None = None,
+    ) -> Any:
         """Send a request and return the parsed JSON, or None for an empty body.
 
-        Errors: CollectionMissing for 404, StoreUnavailable.
+        `within`: replaces the timeout of the session. Errors: CollectionMissing for 404,
+        StoreUnavailable.
         """
         data = None if body is None else orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
         try:
-            async with self._http.request(method, self._url + path, data=data) as response:
+            async with self._http.request(
+                method, self._url + path, data=data, timeout=within or self._timeout
+            ) as response:
                 content = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise StoreUnavailable(f"Chroma does not answer: {type(error).__name__}") from error

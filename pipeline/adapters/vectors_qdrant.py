@@ -14,6 +14,7 @@ from uuid import UUID
 import httpx
 import orjson
 
+from pipeline.adapters.vector_reach import wider
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
@@ -24,8 +25,8 @@ Names = list[str]
 Hits = list[list[VectorHit]]
 
 TIMEOUT_S = 20.0
-# See VectorStore.reach. Not measured: the value of Chroma.
-REACH = 400
+# See VectorStore.reach. Not measured: the values of Chroma.
+REACH, RECORDS = 400, 45_000
 # Payload keys with an index. `is_tenant` stores the records of one value next to each other.
 INDEXED: Mapping[str, object] = {
     "user_id": {"type": "keyword", "is_tenant": True},
@@ -41,7 +42,6 @@ class Qdrant:
     """The VectorStore port on a Qdrant server."""
 
     name = "qdrant"
-    reach = REACH
 
     def __init__(
         self,
@@ -61,6 +61,9 @@ class Qdrant:
 
     async def close(self) -> None:
         await self._http.aclose()
+
+    def reach(self, records: int) -> int:
+        return wider(REACH, records, than=RECORDS)
 
     async def ping(self) -> None:
         await self._request("GET", "/collections")

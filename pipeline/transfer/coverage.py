@@ -12,6 +12,7 @@ OPEN_WORK = "open work, which the next run finds again"
 
 # Table -> type of the lines that have its rows.
 EXPORTED: Mapping[str, str] = {
+    "compactions": DERIVED,
     "conflict_members": "conflict",
     "conflicts": "conflict",
     "entities": "entity",
@@ -36,6 +37,7 @@ LEFT_OUT: Mapping[str, str] = {
     "books": DERIVED,
     "cleared_lanes": "turns that a delete_all hid; they are left out",
     "console_sessions": WITH_KEYS,
+    "compactions": OPERATION,
     "cooldowns": OPERATION,
     "curator_runs": OPEN_WORK,
     "curator_steps": OPEN_WORK,

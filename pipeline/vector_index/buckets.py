@@ -43,6 +43,11 @@ def may_hold(collection: str, owner_hashes: Iterable[int]) -> bool:
     return any(hashed % buckets == number for hashed in owner_hashes)
 
 
+def is_bucket(collection: str) -> bool:
+    """Tell if a collection is a bucket."""
+    return NUMBERED.search(collection) is not None
+
+
 def is_own(collection: str) -> bool:
     """Tell if a collection is that of one scope."""
     return OWN.search(collection) is not None

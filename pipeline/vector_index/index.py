@@ -26,9 +26,9 @@ from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.failures import LedgerUnavailable
-from pipeline.ports import Embedder, VectorHit, VectorStore
-from pipeline.vector_index.buckets import collection_name, is_own, may_hold
-from pipeline.vector_index.large_scopes import LargeScopes, pins_of
+from pipeline.ports import CompactableStore, Embedder, VectorHit, VectorStore
+from pipeline.vector_index.buckets import collection_name, is_bucket, may_hold
+from pipeline.vector_index.large_scopes import LargeScopes, Own, Served, pins_of
 from pipeline.vector_index.names import KINDS, family, index_name
 from pipeline.vector_index.projections import Projection, VectorSource, as_record, payload
 
@@ -109,18 +109,19 @@ class VectorIndex:
         Errors: StoreUnavailable, ModelUnavailable.
         """
         stale = await self.source.unprojected(ids, stale_for_s=stale_for_s, limit=limit)
-        await self._write_stale(stale)
-        return len(stale)
+        return await self._write_stale(stale)
 
-    async def write(self, projections: Sequence[Projection]) -> None:
-        """Write these rows and record their versions.
+    async def write(self, projections: Sequence[Projection]) -> int:
+        """Write these rows and record their versions. Returns the number written.
 
-        Rows erased in the meantime are deleted again. Errors: StoreUnavailable; the versions of
+        Rows of collections that are being compacted stay stale. Rows erased in the meantime are
+        deleted again. Errors: StoreUnavailable; the versions of
         collections written before it are recorded, and rows that the store may have written, or
         may write late, are marked as stale.
         """
         written, self._unrecorded = self._unrecorded, []
         own = await self.large.collections_of(projections)
+        projections = await self._not_paused(projections, own)
         failure: StoreUnavailable | None = None
         for name, some in self._by_collection(projections):
             try:
@@ -139,6 +140,21 @@ class VectorIndex:
         await self.large.drop(gone)
         if failure is not None:
             raise failure
+        return len(projections)
+
+    async def _not_paused(self, projections: Sequence[Projection], own: Own) -> list[Projection]:
+        """Return the rows none of whose collections is being compacted."""
+        names = {
+            row.id: {self._of(row.scope, row.embedder), *own.get(row.id, ())} for row in projections
+        }
+        paused = await self._paused(set().union(*names.values()))
+        return [row for row in projections if paused.isdisjoint(names[row.id])]
+
+    async def _paused(self, names: set[str]) -> set[str]:
+        """Return the collections whose writers have to wait."""
+        if not isinstance(self._store, CompactableStore):
+            return set()
+        return await self.source.compactions.paused(names)
 
     async def _record(self, written: Iterable[Projection]) -> list[UUID]:
         """Record the versions of rows. Returns those erased since they were read.
@@ -230,8 +246,8 @@ class VectorIndex:
         """
         return await self.large.fill(self._write_stale)
 
-    async def _write_stale(self, stale: Sequence[Projection]) -> None:
-        await self.write(await self._embedded(stale))
+    async def _write_stale(self, stale: Sequence[Projection]) -> int:
+        return await self.write(await self._embedded(stale))
 
     async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
         """Return the same rows with vectors of this index's model. Errors: ModelUnavailable."""
@@ -305,10 +321,13 @@ class VectorIndex:
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
         """Delete vectors of a scope, before the ledger deletes its rows.
 
-        Errors: StoreUnavailable.
+        Errors: StoreUnavailable, also while a collection of the scope is compacted.
         """
-        await self._drop(self._of(scope, embedder), ids)
-        await self.large.drop_of(scope, embedder, ids)
+        bucket, own = self._of(scope, embedder), await self.large.of_scope(scope, embedder)
+        if await self._paused({bucket, *own}):
+            raise StoreUnavailable("A collection of the scope is being compacted.")
+        await self._drop(bucket, ids)
+        await self.large.drop_from(own, ids)
 
     def read_with(self, embedder: Embedder) -> VectorIndex:
         """The same index for reads with another model."""
@@ -335,7 +354,9 @@ class VectorIndex:
         for name in (name for name in names if name.startswith(ours)):
             ids = [key for some in wanted if some.may_be_in(name) for key in some.ids]
             for some in _shares(ids, AT_ONCE):
-                by_collection[name] += [record.id for record in await self._store.get(name, some)]
+                with contextlib.suppress(CollectionMissing):  # deleted since it was listed
+                    records = await self._store.get(name, some)
+                    by_collection[name] += [record.id for record in records]
         return {name: stored for name, stored in by_collection.items() if stored}
 
     async def drop(self, by_collection: Mapping[str, Sequence[UUID]]) -> None:
@@ -391,7 +412,7 @@ class VectorIndex:
             raise StoreUnavailable("The index holds too little of this scope; it is being written.")
         return nearest_of(near, each=limit)
 
-    async def _own(self, where: Mapping[str, str]) -> str | None:
+    async def _own(self, where: Mapping[str, str]) -> Served | None:
         """Return the own collection of the scope with these ids, if it is complete."""
         pins = {key: value for key, value in where.items() if key != "project_id"}
         return await self.large.served(UUID(where["project_id"]), pins)
@@ -440,7 +461,7 @@ class VectorIndex:
 
     async def _stored(self) -> list[str]:
         names = await self._store.list_cols()
-        return sorted(n for n in names if n.startswith(self._family) and not is_own(n))
+        return sorted(n for n in names if n.startswith(self._family) and is_bucket(n))
 
     async def _stale(
         self, where: Mapping[str, str], vectors: Sequence[Vector]
@@ -500,6 +521,8 @@ class VectorIndex:
         with contextlib.suppress(CollectionMissing):
             for some in _shares(ids, AT_ONCE):
                 await self._store.delete(name, some)
+        if ids and isinstance(self._store, CompactableStore):
+            await self.source.compactions.count(name, len(ids))
 
 
 def compared(

@@ -20,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from time import monotonic
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -28,10 +29,10 @@ from pipeline.domain.errors import CollectionMissing
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
-from pipeline.ports import Embedder, VectorHit, VectorStore
+from pipeline.ports import CompactableStore, Embedder, VectorHit, VectorStore
 from pipeline.vector_index.buckets import is_own, own_name
 from pipeline.vector_index.names import family
-from pipeline.vector_index.own_collections import SERVED, OwnCollection
+from pipeline.vector_index.own_collections import OwnCollection, OwnState
 from pipeline.vector_index.projections import Projection, VectorSource, as_record
 
 log = structlog.get_logger()
@@ -43,9 +44,16 @@ ASK_EVERY_S, MOST_ASKED = 30.0, 10_000
 # Own collections that one check counts.
 CHECKED_AT_ONCE = 50
 
-Write = Callable[[Sequence[Projection]], Awaitable[None]]
-# Names of own collections with their states, by the id of a row.
-Own = Mapping[UUID, Mapping[str, str]]
+Write = Callable[[Sequence[Projection]], Awaitable[object]]
+# Names of own collections and their states, by the id of a row.
+Own = Mapping[UUID, Mapping[str, OwnState]]
+
+
+class Served(NamedTuple):
+    """Name of a complete own collection, and its number of records at the last check."""
+
+    name: str
+    records: int
 
 
 class LargeScopes:
@@ -69,7 +77,7 @@ class LargeScopes:
         self._index, self._buckets, self._rows = index, buckets, rows
         self._asked: dict[str, float] = {}
 
-    async def served(self, project_id: UUID, pins: Mapping[str, str]) -> str | None:
+    async def served(self, project_id: UUID, pins: Mapping[str, str]) -> Served | None:
         """Return the own collection of a scope, if it has one that is complete.
 
         Has one made if the scope is large.
@@ -81,8 +89,8 @@ class LargeScopes:
         if monotonic() - self._asked.get(name, -ASK_EVERY_S) < ASK_EVERY_S:
             return None
         states = await own.states([name])
-        if states.get(name) == SERVED:
-            return name
+        if (own_state := states.get(name)) and own_state.served:
+            return Served(name, own_state.records)
         if len(self._asked) >= MOST_ASKED:
             self._asked.clear()
         self._asked[name] = monotonic()
@@ -91,14 +99,14 @@ class LargeScopes:
         return None
 
     async def search(
-        self, name: str, vectors: Sequence[Vector], *, limit: int
+        self, own: Served, vectors: Sequence[Vector], *, limit: int
     ) -> Sequence[Sequence[VectorHit]] | None:
         """Return the nearest records of an own collection; None if the store has lost it."""
-        least = max(limit, self._store.reach)
+        least = max(limit, self._store.reach(own.records))
         try:
-            hit_lists = await self._store.search(name, vectors, limit=least, where={})
+            hit_lists = await self._store.search(own.name, vectors, limit=least, where={})
         except CollectionMissing:
-            await self._forget([name])
+            await self._forget([own.name])
             return None
         return [hits[:limit] for hits in hit_lists]
 
@@ -120,10 +128,10 @@ class LargeScopes:
             try:
                 if wanted:
                     await self._store.insert(name, wanted)
-                await self._store.delete(name, [row.id for row in rows if not row.wanted])
+                await self._delete(name, [row.id for row in rows if not row.wanted])
             except CollectionMissing:
                 # One in state FILLING is about to be created: the filler reads these rows then.
-                if own[rows[0].id][name] == SERVED:
+                if own[rows[0].id][name].served:
                     await self._forget([name])
 
     async def drop(self, projections: Sequence[Projection]) -> None:
@@ -131,9 +139,13 @@ class LargeScopes:
         for name, rows in _by_name(await self.collections_of(projections), projections).items():
             await self._drop(name, [row.id for row in rows])
 
-    async def drop_of(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
-        """Delete vectors of a scope from its own collections."""
-        for name in await self._source.own.states(list(self._names(scope, embedder))):
+    async def of_scope(self, scope: Scope, embedder: str) -> list[str]:
+        """Return the own collections that can have a row of a scope."""
+        return list(await self._source.own.states(list(self._names(scope, embedder))))
+
+    async def drop_from(self, names: Sequence[str], ids: Sequence[UUID]) -> None:
+        """Delete vectors from own collections."""
+        for name in names:
             await self._drop(name, ids)
 
     async def fill(self, write: Write) -> int:
@@ -231,9 +243,14 @@ class LargeScopes:
 
     async def _drop(self, name: str, ids: Sequence[UUID]) -> None:
         try:
-            await self._store.delete(name, ids)
+            await self._delete(name, ids)
         except CollectionMissing:
             return
+
+    async def _delete(self, name: str, ids: Sequence[UUID]) -> None:
+        await self._store.delete(name, ids)
+        if ids and isinstance(self._store, CompactableStore):
+            await self._source.compactions.count(name, len(ids))
 
     @property
     def _kind(self) -> str:

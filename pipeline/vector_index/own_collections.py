@@ -55,6 +55,19 @@ class OwnCollection:
     records: int
 
 
+@dataclass(frozen=True, slots=True)
+class OwnState:
+    """State of a collection, FILLING or SERVED, and its number of records at the last check."""
+
+    state: str
+    records: int
+
+    @property
+    def served(self) -> bool:
+        """True if the collection is complete."""
+        return self.state == SERVED
+
+
 class OwnCollections:
     """States of the own collections of one kind of vectors."""
 
@@ -68,12 +81,12 @@ class OwnCollections:
         async with advisory_lock(self._engine, FILL_LOCK, wait=False) as locked:
             yield locked
 
-    async def states(self, names: Collection[str]) -> dict[str, str]:
-        """Return the state of each of these collections, FILLING or SERVED, smallest first."""
+    async def states(self, names: Collection[str]) -> dict[str, OwnState]:
+        """Return the state of each of these collections, smallest first."""
         if not names:
             return {}
         rows = await self._direct.rows(statement("own_states"), {"names": list(names)})
-        return {row.name: row.state for row in rows}
+        return {row.name: OwnState(row.state, row.records) for row in rows}
 
     async def size(self, project_id: UUID, pins: Mapping[str, str]) -> int:
         """Return the smallest number of memories that one of these ids has."""

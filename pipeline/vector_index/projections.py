@@ -16,6 +16,7 @@ from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.statements import Direct
 from pipeline.ports import VectorRecord
 from pipeline.vector_index.collections import Collections
+from pipeline.vector_index.compactions import Compactions
 from pipeline.vector_index.own_collections import OwnCollections, Position
 from pipeline.vector_index.sql import statement
 
@@ -46,6 +47,7 @@ class VectorSource(Protocol):
     collections: Collections
     # The collections of its large scopes.
     own: OwnCollections
+    compactions: Compactions
 
     async def count(self) -> int:
         """The number of vectors in a complete index."""
@@ -130,6 +132,7 @@ class Projected(ABC):
         self._direct = Direct(engine)
         self.collections = Collections(engine, self.table)
         self.own = OwnCollections(engine)
+        self.compactions = Compactions(engine)
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
         """Store vectors that this embedder computed, unless the text has changed."""

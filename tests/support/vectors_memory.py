@@ -21,11 +21,13 @@ class InMemoryVectors:
     """The VectorStore port in dictionaries; a search compares all matching records."""
 
     name = "memory"
-    reach = 1
 
     def __init__(self) -> None:
         self._records: dict[str, dict[UUID, VectorRecord]] = {}
         self._info: dict[str, tuple[int, str]] = {}
+
+    def reach(self, records: int) -> int:
+        return 1
 
     async def ping(self) -> None: ...
 
@@ -71,6 +73,16 @@ class InMemoryVectors:
 
     async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
         return self._matching(name, where)[:limit]
+
+    async def mirror(self, name: str, copy: str) -> None:
+        here = self._of(name)
+        self._info[copy] = self._info[name]
+        self._records[copy] = dict(here)
+
+    async def replace(self, name: str, copy: str, *, former: str) -> None:
+        self._of(name)
+        self._records[name] = self._records.pop(copy)
+        self._info[name] = self._info.pop(copy)
 
     async def reset(self) -> None:
         self._records.clear()

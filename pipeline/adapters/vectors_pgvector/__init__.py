@@ -20,6 +20,7 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.adapters.vector_reach import wider
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ledger.failures import LedgerUnavailable
@@ -45,9 +46,9 @@ AT_ONCE = 50
 MOST_WALKED = 100_000
 # Range of hnsw.ef_search: pgvector's default and its maximum.
 NARROWEST, BROADEST = 40, 1_000
-# See VectorStore.reach: 300 find 98 % or more of the ten nearest of 20,000.
+# See VectorStore.reach. They find 98 % or more of the ten nearest of 20,000 and of 100,000.
 # Source: tests/bench/growth/scope.py.
-REACH = 300
+REACH, RECORDS = 300, 25_000
 # Maximum dimensions of the HNSW index; longer vectors are always compared one by one.
 MOST_DIMENSIONS = 4_000
 # Key of the advisory lock: any constant that nothing else in the database uses.
@@ -59,7 +60,6 @@ class Pgvector:
     """The VectorStore port on the ledger's engine, whose connection pool it shares."""
 
     name = "pgvector"
-    reach = REACH
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -68,6 +68,9 @@ class Pgvector:
 
     async def close(self) -> None:
         """Nothing to release: the engine belongs to the ledger."""
+
+    def reach(self, records: int) -> int:
+        return wider(REACH, records, than=RECORDS)
 
     async def ping(self) -> None:
         async with self._autocommit() as connection:

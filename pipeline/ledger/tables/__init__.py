@@ -93,6 +93,7 @@ from pipeline.ledger.tables.tenants import (
 from pipeline.ledger.tables.term_cuts import term_cuts
 from pipeline.ledger.tables.turns import messages, turn_vectors
 from pipeline.ledger.tables.vectors import (
+    compactions,
     own_collections,
     rebuilt,
     vector_collections,
@@ -107,6 +108,7 @@ __all__ = [
     "book_entries",
     "books",
     "cleared_lanes",
+    "compactions",
     "conflict_members",
     "conflicts",
     "console_sessions",

@@ -52,6 +52,16 @@ vector_collections = Table(
     Column("records", BigInteger, nullable=False, server_default="0"),
 )
 
+# Records deleted from a collection since it was written anew, and until when its writers wait for
+# the end of a compaction.
+compactions = Table(
+    "compactions",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("deleted", BigInteger, nullable=False),
+    time("paused_until"),
+)
+
 # Collections beside the buckets, each with the vectors of one large scope: of all memories, or of
 # all turns, with these ids. FILLING: written, but not complete. SERVED: complete, and read instead
 # of the buckets.

@@ -56,9 +56,9 @@ ERASED = {
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
 WITHOUT_AN_OWNER = {
     "organizations", "projects", "members", "api_keys", "cooldowns", "erasures", "failed_runs",
-    "webhooks", "vector_collections", "vector_indexes", "term_cuts", "seals", "seal_heads",
-    "seal_buckets", "seal_projects", "seal_checkpoints", "seal_queue", "graph_mirrors",
-    "graph_outbox", "console_sessions", "audit_entries", "queue_samples",
+    "webhooks", "vector_collections", "vector_indexes", "compactions", "term_cuts", "seals",
+    "seal_heads", "seal_buckets", "seal_projects", "seal_checkpoints", "seal_queue",
+    "graph_mirrors", "graph_outbox", "console_sessions", "audit_entries", "queue_samples",
     "profile_jobs",
 }  # fmt: skip
 

@@ -32,6 +32,7 @@ class Watched(InMemoryVectors):
     def __init__(self) -> None:
         super().__init__()
         self.searched: list[tuple[str, dict[str, str | int]]] = []
+        self.limits: list[int] = []
         self.writes_left: int | None = None
         self.before_write: Callable[[], Awaitable[None]] | None = None
 
@@ -39,7 +40,11 @@ class Watched(InMemoryVectors):
         self, name: str, vectors: object, *, limit: int, where: Mapping[str, str | int]
     ) -> list[list[VectorHit]]:
         self.searched.append((name, dict(where)))
+        self.limits.append(limit)
         return await super().search(name, vectors, limit=limit, where=where)  # type: ignore[arg-type]
+
+    def reach(self, records: int) -> int:
+        return 100 * records
 
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
         if is_own(name):
@@ -146,6 +151,14 @@ async def test_a_large_scope_is_searched_in_its_own_collection_without_a_filter(
     store_of.searched.clear()
     assert await near(engine) == await active(engine)
     assert store_of.searched == [(name, {})]
+
+
+async def test_a_search_reads_as_many_hits_as_the_size_of_the_collection_needs(
+    engine: Engine, store_of: Watched
+) -> None:
+    await served(engine)
+    await near(engine, limit=5)
+    assert store_of.limits[-1] == store_of.reach(ROWS)
 
 
 async def test_a_scope_of_two_ids_is_counted_by_both(engine: Engine, store_of: Watched) -> None:

@@ -1,0 +1,96 @@
+"""Compaction: collections are written anew without the remains of their deleted records.
+
+Chroma only marks deleted vectors in its graph: they keep their memory and disk space, and each
+insert visits them (measured: 15 ms of CPU with 10,000 of them beside 100 others, 0.3 ms without).
+Source: https://github.com/chroma-core/chroma/issues/2594
+
+    copy ──► pause the writers ──► wait for their last writes ──► copy the rest ──► replace
+
+During the pause the rows of the collection stay stale, so searches find them in the ledger. An
+interrupted compaction starts again: the copy is compared, not written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+
+from pipeline.domain.errors import CollectionMissing
+from pipeline.ports import CompactableStore
+from pipeline.vector_index.compactions import Compactions
+
+log = structlog.get_logger()
+
+# Deleted records from which a collection is compacted; it has as many of them as others, at least.
+LEAST = 1_000
+# Collections that one round looks at.
+LOOKED_AT = 20
+# Seconds that a writer needs at most from its read of the pause to its last write.
+LAST_WRITES_S = 30.0
+# End of the pause if the process that compacts has ended.
+LONGEST_PAUSE = timedelta(minutes=5)
+COPY, FORMER = "-copy", "-former"
+
+
+class Compaction:
+    """Compacts collections, one after another."""
+
+    def __init__(
+        self,
+        store: CompactableStore,
+        compactions: Compactions,
+        *,
+        least: int = LEAST,
+        last_writes_s: float = LAST_WRITES_S,
+    ) -> None:
+        self._store, self._compactions = store, compactions
+        self._least, self._last_writes_s = least, last_writes_s
+
+    async def run(self) -> list[str]:
+        """Compact all collections that are due. Returns their names.
+
+        Can be stopped at any point. Errors: StoreUnavailable.
+        """
+        done: list[str] = []
+        async with self._compactions.alone() as is_alone:
+            if not is_alone:
+                return done
+            due = await self._compactions.due(least=self._least, limit=LOOKED_AT)
+            await self._clear(due)
+            for name, deleted in due.items():
+                info = await self._store.col_info(name)
+                if info is None:
+                    await self._compactions.forget(name)
+                elif deleted >= info.count and await self._compact(name):
+                    log.info("collection_compacted", records=info.count, deleted=deleted)
+                    done.append(name)
+        return done
+
+    async def _clear(self, due: dict[str, int]) -> None:
+        """Delete what interrupted compactions have left, but for copies that are continued."""
+        for name in await self._store.list_cols():
+            copy_of = name.removesuffix(COPY)
+            if name.endswith(FORMER) or (copy_of != name and copy_of not in due):
+                await self._store.delete_col(name)
+
+    async def _compact(self, name: str) -> bool:
+        """Replace a collection by its copy. False if it is gone, or is being filled again."""
+        copy = name + COPY
+        try:
+            await self._store.mirror(name, copy)
+            if not await self._compactions.pause(name, LONGEST_PAUSE):
+                return False
+            try:
+                await asyncio.sleep(self._last_writes_s)
+                await self._store.mirror(name, copy)
+                if not await self._compactions.pause(name, LONGEST_PAUSE):
+                    return False
+                await self._store.replace(name, copy, former=name + FORMER)
+                await self._compactions.forget(name)
+            finally:
+                await self._compactions.pause(name, None)
+        except CollectionMissing:
+            return False
+        return True
