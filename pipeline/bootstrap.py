@@ -99,7 +99,7 @@ class Stores:
             await index.fill_large()
 
     async def compact(self) -> None:
-        """Write collections anew that have more deleted records than others."""
+        """Compact the collections that have more deleted records than others."""
         if self.compaction:
             await self.compaction.run()
 

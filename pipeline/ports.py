@@ -296,8 +296,8 @@ class CompactableStore(VectorStore, Protocol):
     async def replace(self, name: str, copy: str, *, former: str) -> None:
         """Give the copy the name of a collection, which is deleted.
 
-        `former`: the name of the latter until then. Whoever uses it by its name sees either of the
-        two at any moment, but for milliseconds.
+        `former`: the name of the latter until then. At any moment the name stands for one of the
+        two, except for milliseconds.
         """
         ...
 

@@ -22,10 +22,9 @@ import aiohttp
 import orjson
 from asyncpg.pgproto import pgproto
 
-from pipeline.adapters.vector_reach import wider
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.filters import ENTITY_IDS
-from pipeline.domain.vectors import Vector, as_vector, to_bytes
+from pipeline.domain.vectors import Vector, as_vector, to_bytes, wider
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # Inside the class the method `list` hides the built-in type.

@@ -14,9 +14,8 @@ from uuid import UUID
 import httpx
 import orjson
 
-from pipeline.adapters.vector_reach import wider
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
-from pipeline.domain.vectors import Vector, as_vector
+from pipeline.domain.vectors import Vector, as_vector, wider
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # Inside the class the method `list` hides the built-in type.

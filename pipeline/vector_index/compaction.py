@@ -1,4 +1,4 @@
-"""Compaction: collections are written anew without the remains of their deleted records.
+"""Compaction: a collection is replaced by a copy without the remains of its deleted records.
 
 Chroma only marks deleted vectors in its graph: they keep their memory and disk space, and each
 insert visits them (measured: 15 ms of CPU with 10,000 of them beside 100 others, 0.3 ms without).

@@ -20,9 +20,8 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.adapters.vector_reach import wider
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
-from pipeline.domain.vectors import Vector, as_vector
+from pipeline.domain.vectors import Vector, as_vector, wider
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.statements import Direct
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord

@@ -52,7 +52,7 @@ vector_collections = Table(
     Column("records", BigInteger, nullable=False, server_default="0"),
 )
 
-# Records deleted from a collection since it was written anew, and until when its writers wait for
+# Records deleted from a collection since its last compaction, and until when its writers wait for
 # the end of a compaction.
 compactions = Table(
     "compactions",
