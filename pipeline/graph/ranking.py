@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 from uuid import UUID
 
-from pipeline.graph.views import GraphPath, Walk
+from pipeline.graph.views import GraphPath, RelationView, Walk
 from pipeline.text.relation_names import words_about
 from pipeline.text.terms import query_terms, terms
 
@@ -48,7 +48,9 @@ def shares(walk: Walk) -> dict[UUID, float]:
     """The share of the query that the best path with a relation of each memory accounts for, 0..1.
 
     A word counts by its rarity among the paths; so a word that no path has counts most, and paths
-    that have only the name at which they start account for little. Longer paths account for less.
+    that have only the name at which they start account for little. Longer paths account for less,
+    and those whose last relation adds no word of the query for nothing: "Ines" names a sister, but
+    not what else the user has.
     """
     paths = _shortest(walk.paths)
     texts = [Counter(_words(path)) for path in paths]
@@ -56,6 +58,8 @@ def shares(walk: Walk) -> dict[UUID, float]:
     whole = sum(rarity.values())
     best: dict[UUID, float] = {}
     for path, text in zip(paths, texts, strict=True):
+        if path.via and not _added(path) & rarity.keys():
+            continue
         share = sum(weight for word, weight in rarity.items() if word in text) / (whole or 1.0)
         share *= LONGER ** len(path.via)
         for relation in (*path.via, path.relation):
@@ -72,9 +76,17 @@ def _shortest(paths: Sequence[GraphPath]) -> list[GraphPath]:
     return list(best.values())
 
 
+def _added(path: GraphPath) -> set[str]:
+    """The terms of a path's last relation that the path before it does not have."""
+    return set(_terms([path.relation])) - set(_terms(path.via))
+
+
 def _words(path: GraphPath) -> list[str]:
     """The terms of a path: its names, and the words of its relations."""
-    relations = (*path.via, path.relation)
+    return _terms([*path.via, path.relation])
+
+
+def _terms(relations: Sequence[RelationView]) -> list[str]:
     names = " ".join(f"{r.source} {r.destination}" for r in relations)
     return [*terms(names), *(word for r in relations for word in words_about(r.relation))]
 

@@ -64,6 +64,15 @@ def test_paths_without_a_word_of_the_query_account_for_nothing() -> None:
     assert shares(walk("allergy")) == {}
 
 
+def test_a_relation_that_adds_no_word_of_the_query_accounts_for_nothing() -> None:
+    """ "Who is Ines?" is about her, and not about all that the user has beside a sister."""
+    sister = relation("User", "has_sister", "Ines", SISTER)
+    work = relation("Ines", "works_at", "Bosch", WORK)
+    friend = relation("User", "has_friend", "Kim", FRIEND)
+    paths = [GraphPath(sister), GraphPath(work), GraphPath(friend, [sister])]
+    assert shares(Walk("Who is Ines?", [uuid4()], paths)).keys() == {SISTER, WORK}
+
+
 def test_a_relation_without_a_memory_is_left_out() -> None:
     alone = GraphPath(relation("User", "has_sister", "Ines", None))
     assert shares(Walk("sister", [uuid4()], [alone])) == {}
