@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
@@ -17,9 +17,14 @@ from pydantic import (
 )
 
 from api.http import unknown_fields
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import moment
 
 LONGEST_ID = 512
+# Some languages send an unset time as the year 1. The driver of PostgreSQL stores the first and the
+# last time of Python as infinite ones, which are no times when they are read.
+EARLIEST = datetime(1000, 1, 1, tzinfo=UTC)
+LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 def as_id(value: object) -> object:
@@ -35,8 +40,20 @@ def none_if_blank(value: object) -> object:
 
 
 def as_moment(value: object, info: ValidationInfo) -> object:
-    """The value as a time, in any form that `moment` accepts; None stays None."""
-    return value if value is None else moment(info.field_name or "time", value)
+    """The value as a time, in any form that `moment` accepts; None stays None.
+
+    Errors: InvalidInput, also for a time that is not between EARLIEST and LATEST.
+    """
+    if value is None:
+        return None
+    name = info.field_name or "time"
+    time = moment(name, value)
+    if not EARLIEST <= time < LATEST:
+        raise InvalidInput(
+            f"{name}: {value!r} is before the year {EARLIEST.year}, or the end of time. Leave the"
+            " field out if the time is not known."
+        )
+    return time
 
 
 EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, BeforeValidator(as_id)]

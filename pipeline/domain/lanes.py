@@ -111,6 +111,7 @@ class Batch:
     the conversation before the events, for EXTRACT. `gather`: limits of the project's gathering.
     `answers_kept`: a dry run in this scope has kept answers of models.
     `graph`: False for no graph, None for the server's setting. `fence`: that of its activation.
+    `unreadable`: its rows are no valid values, so its events have no messages and can only fail.
     """
 
     id: UUID
@@ -131,6 +132,7 @@ class Batch:
     graph: bool | None = None
     fence: int = 0
     attributes: Mapping[str, str] = field(default_factory=dict)
+    unreadable: bool = False
 
     @property
     def options(self) -> AddOptions:

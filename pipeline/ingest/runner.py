@@ -46,6 +46,7 @@ log = structlog.get_logger()
 
 # Codes of runs whose output was not used, in addition to those of failures.
 LANE_LOST, MOVED_ON = "LANE_LOST", "MOVED_ON"
+UNREADABLE = "Its stored options or messages are no valid values."
 # Maximum number of runs of a stage while a person changes the memories that it reads.
 MOST_TRIES = 5
 
@@ -124,7 +125,7 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
     with structlog.contextvars.bound_contextvars(
         lane_id=str(activation.lane_id), event_ids=event_ids
     ):
-        if activation.counted:
+        if activation.counted or batch.unreadable:
             return await _stages(work, batch, services)
         # A suspect: its earlier attempts ended with a crash of their workers.
         if outcomes.divisible(batch):
@@ -161,6 +162,10 @@ async def _gathered(
 
 async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:
     """Run the stage, and those that follow at once."""
+    if batch.unreadable:
+        return await outcomes.fail(
+            work.activation, batch, FailureCode.INTERNAL, UNREADABLE, services
+        )
     while True:
         activation = work.activation
         with structlog.contextvars.bound_contextvars(stage=activation.stage):

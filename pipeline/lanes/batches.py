@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import structlog
 from pydantic import TypeAdapter
 
 from pipeline.domain.events import AddOptions, Event
@@ -17,14 +18,28 @@ from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMes
 from pipeline.domain.modes import Mode, budgets_of
 from pipeline.domain.tenants import ProjectId
 
+log = structlog.get_logger()
+
 OPTIONS = TypeAdapter(AddOptions)
 _OVERRIDE = TypeAdapter(Override)
 
 
 def batch_of(activation: Activation, row: Any) -> Batch | None:
-    """Return the activation's batch; None if it has no event."""
+    """Return the activation's batch; None if it has no event.
+
+    A batch of rows that are no valid values is unreadable: an error here would come again with each
+    claim of the lane.
+    """
     if activation.batch_id is None or row.events is None:
         return None
+    try:
+        return _batch(activation, activation.batch_id, row)
+    except (ValueError, TypeError, KeyError) as error:
+        log.error("batch_unreadable", lane_id=str(activation.lane_id), exc_info=error)
+        return _unreadable(activation, activation.batch_id, row)
+
+
+def _batch(activation: Activation, batch_id: UUID, row: Any) -> Batch:
     project = row.project or {}
     events = [
         _event(position, value, project.get("instructions"))
@@ -32,7 +47,7 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
     ]
     options = events[0].options
     return Batch(
-        id=activation.batch_id,
+        id=batch_id,
         scope=activation.scope,
         events=events,
         context=[
@@ -53,6 +68,24 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         graph_types=graph_types(project.get("graph_types")),
         attributes=project.get("attributes") or {},
         graph=project.get("enable_graph") if options.graph is None else options.graph,
+    )
+
+
+def _unreadable(activation: Activation, batch_id: UUID, row: Any) -> Batch:
+    """The batch with the numbers of its events alone."""
+    events = [
+        Event(id=UUID(value["id"]), seq=value["seq"], options=AddOptions(), messages=())
+        for value in row.events
+    ]
+    return Batch(
+        id=batch_id,
+        scope=activation.scope,
+        events=events,
+        context=(),
+        outputs=row.outputs or {},
+        age_s=row.age_s,
+        fence=activation.fence,
+        unreadable=True,
     )
 
 

@@ -31,6 +31,12 @@ BAD: dict[str, tuple[str, str, Any, int, str]] = {
     "a body of JSON too deep": ("POST", ADD, b'{"messages": %s}' % DEEP[:80_000].encode(), 400, ""),
     "a body that is a list": ("POST", ADD, [1], 400, "dictionary"),
     "no body": ("POST", ADD, b"", 400, "missing"),
+    "an unset time of Go": (
+        *("POST", ADD, LIVES | {"timestamp": "0001-01-01T00:00:00Z"}, 400, "Leave the field out"),
+    ),
+    "the last time": (
+        *("POST", ADD, LIVES | {"timestamp": "9999-12-31T23:59:59.999999Z"}, 400, "end of time"),
+    ),
     "a bad timestamp": ("POST", ADD, LIVES | {"timestamp": "soon"}, 400, "Unix seconds"),
     "a bad expiration": ("POST", ADD, LIVES | {"expiration_date": "x"}, 400, "expiration_date"),
     "metadata that is a list": ("POST", ADD, LIVES | {"metadata": [1]}, 400, "metadata"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from sqlalchemy import text
 
 from pipeline.adapters.model_rules import RulesModel
@@ -173,3 +174,24 @@ async def test_a_lane_may_wait_more_often_than_a_small_number_counts(engine: Eng
     engine.with_model(Troubled(word="jazz", error=ModelUnavailable("503")))
     await engine.step()
     assert await engine.lane_state() == "WAITING"
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        "UPDATE messages SET said_at = '-infinity' WHERE content LIKE '%jazz%'",
+        """UPDATE events SET options = options || '{"infer": "never"}' WHERE seq = 1""",
+    ],
+)
+async def test_an_event_that_cannot_be_read_fails_and_the_next_ones_go_on(
+    engine: Engine, spoil: str
+) -> None:
+    event_id = await engine.add("I like jazz.")
+    later = await engine.add("I live in Berlin.")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(text(spoil))
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.failure_code) == (Status.FAILED, "INTERNAL")
+    assert (await engine.event(later)).status is Status.SUCCEEDED
+    assert await engine.lane_state() == "IDLE"
