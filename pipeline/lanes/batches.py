@@ -40,6 +40,7 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
 
 
 def _batch(activation: Activation, batch_id: UUID, row: Any) -> Batch:
+    """The batch of a row. Errors: ValueError, TypeError or KeyError for values that are invalid."""
     project = row.project or {}
     events = [
         _event(position, value, project.get("instructions"))
