@@ -37,6 +37,12 @@ from pipeline.seals.keys import SealKeys
 from pipeline.text import terms
 from pipeline.turns.vectors import mark_turns_stale, reset_turn_vectors
 
+DELETED = (
+    "This event was deleted with its scope: undo the deletion first, or add the messages again."
+)
+# True for an event whose messages a delete_all has hidden.
+_HIDDEN = (events.c.seq <= lanes.c.forgotten_seq).label("hidden")
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -84,7 +90,7 @@ class DeadLetters:
     async def replay(self, project_id: ProjectId, event_id: UUID, edit: Edit) -> Replayed:
         """Put a FAILED or CANCELLED event back at the end of its lane, with the changes of `edit`.
 
-        Errors: NotFound; Conflict for an event with another status.
+        Errors: NotFound; Conflict for an event with another status, or deleted with its scope.
         """
         async with self._engine.begin() as connection:
             await lock_lanes_of(connection, is_event(project_id, event_id))
@@ -92,13 +98,7 @@ class DeadLetters:
                 await _refuse_dry_run(connection, event_id)
             rows = await self._requeue(connection, [event_id], edit)
             if not rows:
-                status = await connection.scalar(
-                    select(events.c.status).where(events.c.id == event_id)
-                )
-                raise Conflict(
-                    f"Only FAILED events can be replayed; this one is {status}."
-                    ' Where only its graph has failed, send {"stage": "relate"}.'
-                )
+                raise Conflict(_not_failed(await _event(connection, event_id)))
             if edit.messages:
                 await _replace_messages(connection, rows[0], edit.messages)
             if edit.messages or edit.instructions:
@@ -116,7 +116,7 @@ class DeadLetters:
         """Return an add that can be replayed. Errors: NotFound; Conflict for any other event."""
         here = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
         ids = (lanes.c.user_id, lanes.c.agent_id, lanes.c.app_id, lanes.c.run_id)
-        query = select(events, *ids).join(lanes).where(is_event(project_id, event_id))
+        query = select(events, _HIDDEN, *ids).join(lanes).where(is_event(project_id, event_id))
         texts = select(messages).join(events, here).where(is_event(project_id, event_id))
         async with self._engine.connect() as connection:
             event = (await connection.execute(query)).one_or_none()
@@ -128,6 +128,8 @@ class DeadLetters:
             raise Conflict(
                 f"Only adds that FAILED can be replayed; this {event.event_type} is {event.status}."
             )
+        if event.hidden:
+            raise Conflict(DELETED)
         return Replayable(
             Scope(project_id, event.user_id, event.agent_id, event.app_id, event.run_id),
             OPTIONS.validate_python(event.options),
@@ -144,11 +146,13 @@ class DeadLetters:
         """
         async with self._engine.begin() as connection:
             await lock_lanes_of(connection, is_event(project_id, event_id))
-            event = (await connection.execute(select(events).where(events.c.id == event_id))).one()
+            event = await _event(connection, event_id)
             if event.graph_status not in (GraphStatus.FAILED, GraphStatus.PARTIAL):
                 raise Conflict(_no_failed_graph(event))
             if event.undone_at is not None:
                 raise Conflict("This event was undone: its graph stays as it is.")
+            if event.hidden:
+                raise Conflict(DELETED)
             rows = await self._requeue_graph(connection, [event_id])
             if not rows:
                 raise Conflict("What this event put out is not kept any more: add it again.")
@@ -170,7 +174,7 @@ class DeadLetters:
         chosen = (
             select(events.c.id)
             .join(lanes)
-            .where(events_matching(shaped, private=True))
+            .where(events_matching(shaped, private=True), ~_HIDDEN)
             .order_by(age, events.c.id)
             .limit(limit)
         )
@@ -208,6 +212,12 @@ class DeadLetters:
         return rows
 
 
+async def _event(connection: AsyncConnection, event_id: UUID) -> Row[Any]:
+    """The event, and if it is `hidden`."""
+    query = select(events, _HIDDEN).join(lanes).where(events.c.id == event_id)
+    return (await connection.execute(query)).one()
+
+
 async def _refuse_dry_run(connection: AsyncConnection, event_id: UUID) -> None:
     """Refuse other messages for a dry run, which has none in its lane. Errors: Conflict."""
     kind = await connection.scalar(select(events.c.event_type).where(events.c.id == event_id))
@@ -238,6 +248,15 @@ async def _replace_messages(
     ]
     await connection.execute(insert(messages), rows)
     await reset_turn_vectors(connection, event.id)
+
+
+def _not_failed(event: Row[Any]) -> str:
+    if event.hidden and event.status in (Status.FAILED, Status.CANCELLED):
+        return DELETED
+    return (
+        f"Only FAILED events can be replayed; this one is {event.status}."
+        ' Where only its graph has failed, send {"stage": "relate"}.'
+    )
 
 
 def _no_failed_graph(event: Row[Any]) -> str:

@@ -1,11 +1,12 @@
 -- Put ended events back at the ends of their lanes, in their old order; the caller has locked the
--- lanes. Their messages get the new seq, too, behind all accepted since.
+-- lanes. Their messages get the new seq, too, behind all accepted since. An event that was deleted
+-- with its scope stays: behind `forgotten_seq`, its messages would be turns again.
 WITH again AS (
     SELECT e.id, e.lane_id, e.seq, e.replays + 1 AS new_replays,
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
     FROM events e JOIN lanes l ON l.id = e.lane_id
     WHERE e.id = ANY (CAST(:event_ids AS uuid[])) AND e.status IN ('FAILED', 'CANCELLED')
-      AND e.erased_at IS NULL
+      AND e.erased_at IS NULL AND e.seq > l.forgotten_seq
 ), {renumber.sql}, event AS (
     UPDATE events SET
         seq = again.new_seq, status = 'PENDING', batch_id = NULL,

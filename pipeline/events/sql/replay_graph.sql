@@ -1,11 +1,13 @@
 -- Put the batches of these events back at the ends of their lanes, for their graph alone; the
 -- caller has locked the lanes. Each batch keeps its id and its outputs, except that of `relate`. It
--- goes back as a whole, because one model call covered all of its events.
+-- goes back as a whole, because one model call covered all of its events. A batch that was deleted
+-- with its scope stays: behind `forgotten_seq`, its messages would be turns again.
 WITH again AS (
     SELECT e.id, e.lane_id, e.batch_id, e.seq,
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
     FROM events e JOIN lanes l ON l.id = e.lane_id
     WHERE e.status = 'SUCCEEDED' AND e.graph_status IN ('FAILED', 'PARTIAL') AND e.erased_at IS NULL
+      AND e.seq > l.forgotten_seq
       AND e.batch_id IN (
         SELECT batch_id FROM events WHERE id = ANY (CAST(:event_ids AS uuid[])))
       -- Old outputs may have been deleted: see drop_outputs.sql.

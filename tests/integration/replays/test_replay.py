@@ -211,6 +211,27 @@ async def test_all_that_failed_for_one_reason_comes_back_in_order(service: Servi
     }
 
 
+async def test_no_replay_reads_messages_that_were_deleted_with_their_scope(
+    service: Service,
+) -> None:
+    engine = service.engine
+    event_id = str(await failed(engine, "I live in Berlin."))
+    deletion = await service.client.delete("/v1/memories/", params={"user_id": "maya"})
+    later = str(await failed(engine, "I like tea."))
+    bulk = await service.client.post("/v1/events/replay/", json={"code": "LLM_BAD_OUTPUT"})
+    assert bulk.json() == {"replayed": 1, "event_ids": [later]}
+    path = f"/v1/event/{event_id}/replay/"
+    for dry_run in (False, True):
+        refused = await service.client.post(path, json={"dry_run": dry_run})
+        assert (refused.status_code, "deleted with its scope" in error_of(refused)) == (409, True)
+    await engine.drain()
+    assert await engine.texts() == ["User likes tea"]
+    await service.client.post(f"/v1/event/{deletion.json()['event_id']}/undo/")
+    assert (await service.client.post(path)).status_code == 200
+    await engine.drain()
+    assert "User lives in Berlin" in await engine.texts()
+
+
 async def test_the_route_replays_with_and_without_a_body(service: Service) -> None:
     event_id = str(await failed(service.engine))
     path = f"/v1/event/{event_id}/replay/"

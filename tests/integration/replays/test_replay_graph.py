@@ -249,6 +249,22 @@ async def test_all_graphs_that_failed_come_back_at_once(service: Service) -> Non
     assert {(await engine.event(event_id)).graph_status for event_id in ids} == {"SUCCEEDED"}
 
 
+async def test_a_graph_that_was_deleted_with_its_scope_is_not_built_again(
+    service: Service,
+) -> None:
+    engine = service.engine
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    await service.client.delete("/v1/memories/", params={"user_id": "maya"})
+    everything = {"stage": "relate", "user_id": "maya"}
+    bulk = await service.client.post("/v1/events/replay/", json=everything)
+    assert bulk.json() == {"replayed": 0, "event_ids": []}
+    refused = await service.client.post(f"/v1/event/{event_id}/replay/", json={"stage": "relate"})
+    assert (refused.status_code, "deleted with its scope" in error_of(refused)) == (409, True)
+    await engine.drain()
+    options = {"include": ["facts", "turns"], "keyword_search": True, "threshold": 0}
+    assert await service.search("Berlin", **options) == []
+
+
 async def test_partial_graphs_come_back_at_once_on_request(service: Service) -> None:
     engine = service.engine
     [failed] = await unrelated(engine, "I live in Berlin.")
