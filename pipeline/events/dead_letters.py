@@ -34,6 +34,7 @@ from pipeline.ledger.filter_conditions import among, event_shape, events_matchin
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
 from pipeline.seals.entries import record_replay
 from pipeline.seals.keys import SealKeys
+from pipeline.summaries.sql import statement as summary_statement
 from pipeline.text import terms
 from pipeline.turns.vectors import mark_turns_stale, reset_turn_vectors
 
@@ -205,10 +206,19 @@ class DeadLetters:
     async def _requeue_graph(
         self, connection: AsyncConnection, ids: Sequence[UUID]
     ) -> Sequence[Row[Any]]:
+        """Put events back for their graph, and withdraw the summaries of their messages.
+
+        The messages move to the end of the lane, and the next summary reads them there.
+        """
         values = {"event_ids": list(ids), "grace": self._grace}
         rows: Sequence[Row[Any]] = (
             await connection.execute(statement("replay_graph"), values)
         ).all()
+        moved = {
+            "lane_ids": [row.lane_id for row in rows],
+            "seqs": [row.former_seq for row in rows],
+        }
+        await connection.execute(summary_statement("withdraw"), moved)
         return rows
 
 

@@ -158,7 +158,7 @@ class Undo:
                 at = await _mark(connection, event_id)
                 await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
                 await _show_turns(connection, event_id)
-                withdrawn = {"lane_id": event.lane_id, "seq": event.seq}
+                withdrawn = {"lane_ids": [event.lane_id], "seqs": [event.seq]}
                 await connection.execute(summary_statement("withdraw"), withdrawn)
                 await (connection.rollback() if dry_run else connection.commit())
         except IntegrityError:  # another write stored one of the texts

@@ -22,7 +22,7 @@ WITH again AS (
         completed_at = NULL, replays = replays + 1, replayed_at = now()
     FROM again WHERE events.id = again.id
 )
-SELECT a.id, a.lane_id, a.new_seq AS seq, l.fence,
+SELECT a.id, a.lane_id, a.seq AS former_seq, a.new_seq AS seq, l.fence,
        a.new_seq = l.settled_seq + 1 OR (l.gathers AND a.new_seq = l.accepted_seq) AS woken
 FROM again a JOIN lane l ON l.id = a.lane_id
 ORDER BY a.lane_id, a.new_seq

@@ -14,9 +14,11 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer, ModelUnavailable, StageError
 from pipeline.domain.events import AddOptions
 from pipeline.domain.facts import Fact
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.modes import Mode
 from pipeline.domain.summaries import SummaryAfter, SummaryUpdate
 from pipeline.domain.usage import Answer, FailedTry, Usage
+from pipeline.events.service import replay_graph
 from pipeline.ledger.tables import metadata
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
@@ -48,6 +50,13 @@ class Summing(RulesModel):
         failed = FailedTry("LLM_BAD_OUTPUT", Usage("fake/first", 1, 7, 3, 0.5), 1.0)
         usage = Usage("fake/summing", 1, 90, 10, 0.01, "summary@v1", (failed,))
         return Answer(" ".join(part for part in parts if part), usage)
+
+
+class NoGraph(RulesModel):
+    """Rules that fail in `relate`."""
+
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        raise MalformedAnswer("no JSON")
 
 
 @pytest.fixture
@@ -206,6 +215,26 @@ async def test_an_undone_event_leaves_the_summary(service: Service, model: Summi
     assert await summarize(service, model) == 1
     rebuilt = "I live in Bern. I work at Bosch. I have a cat. I have a dog."
     assert (await texts(service))[0] == rebuilt
+
+
+async def test_an_event_whose_graph_is_replayed_is_summarized_once(
+    service: Service, model: Summing
+) -> None:
+    engine = service.engine
+    engine.with_model(NoGraph())
+    secret = await say(service, "I live in Bern.")
+    engine.with_model(model)
+    await say(service, "I work at Bosch.")
+    await summarize(service, model)
+    await replay_graph(engine.project.id, secret, ledger=engine.ledger, dispatcher=engine.hints)
+    await engine.drain()
+    await summarize(service, model)
+    await say(service, "I like tea.", "I have a cat.")
+    await summarize(service, model)
+    assert (await texts(service))[0].count("Bern") == 1
+    await undo(service, secret)
+    await summarize(service, model)
+    assert await texts(service) == ["I work at Bosch. I like tea. I have a cat."]
 
 
 async def test_an_undo_refuses_the_version_that_is_being_made(
