@@ -9,9 +9,8 @@
 -- their memories were stored, else CANCELLED. The lanes lose their ids, start again at 0 and raise
 -- their fence above any that a worker still has. The erasure's own event is added last.
 WITH theirs AS MATERIALIZED (
-    SELECT e.id, row_number() OVER (ORDER BY e.created_at, e.id) AS place, EXISTS (
-        SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'
-    ) AS applied
+    SELECT e.id, row_number() OVER (ORDER BY e.created_at, e.id) AS place,
+           {is_applied.sql} AS applied
     FROM events e
     WHERE e.project_id = CAST(:project_id AS uuid) AND e.lane_id = ANY (CAST(:lane_ids AS uuid[]))
 ), gone_receipts AS (

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from pipeline.ledger.sql_files import loader
 
-statement = loader(__name__)
+statement = loader(__name__, "pipeline.lanes.sql")

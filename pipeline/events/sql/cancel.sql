@@ -3,9 +3,8 @@
 -- the raised fence makes the current worker fail with LaneLost. A RUNNING lane without a batch,
 -- which is about to fix one, restarts too.
 WITH target AS (
-    SELECT e.id, e.lane_id, e.event_type, e.status, e.batch_id, EXISTS (
-        SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'
-    ) AS applied
+    SELECT e.id, e.lane_id, e.event_type, e.status, e.batch_id,
+           {is_applied.sql} AS applied
     FROM events e
     WHERE e.id = CAST(:event_id AS uuid)
 ), taken AS (

@@ -2,9 +2,7 @@
 -- SUCCEEDED if the batch was applied. Busy lanes are queued again, and the raised fence makes the
 -- current activation fail with LaneLost.
 WITH open AS (
-    SELECT e.id, e.lane_id, EXISTS (
-        SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'
-    ) AS applied
+    SELECT e.id, e.lane_id, {is_applied.sql} AS applied
     FROM lanes l
     JOIN events e ON e.lane_id = l.id AND e.seq > l.settled_seq
     WHERE l.id = ANY (CAST(:lane_ids AS uuid[])) AND l.state <> 'IDLE'

@@ -8,7 +8,8 @@ from uuid import uuid4
 import orjson
 import pytest
 
-from tests.support.api_service import MAYA, Service
+from pipeline.domain.errors import LaneLost
+from tests.support.api_service import MAYA, Service, error_of
 
 EXPORT, IMPORT = "/v1/transfer/export/", "/v1/transfer/import/"
 TIMES = dict.fromkeys(
@@ -47,6 +48,38 @@ async def test_a_dry_run_counts_and_stores_nothing(service: Service) -> None:
     answer = (await service.client.post(IMPORT, json=body)).json()
     assert answer == {"dry_run": True, "new": {"memory": 1}, "stored": {"memory": 1}}
     assert len(await service.listed()) == 1
+
+
+@pytest.fixture
+async def stored_import(service: Service, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An import whose worker lost its lane after it had stored the lines."""
+
+    async def lane_lost(*_: Any, **__: Any) -> None:
+        raise LaneLost
+
+    answer = await service.client.post(IMPORT, json={"records": [memory()]})
+    with monkeypatch.context() as patch:
+        patch.setattr(service.engine.ledger.lanes, "settle", lane_lost)
+        await service.engine.drain()
+    event_id = str(answer.json()["events"][0]["event_id"])
+    assert (await service.event(event_id))["status"] == "RUNNING"
+    assert len(await service.listed()) == 1
+    return event_id
+
+
+async def test_an_import_whose_lines_are_stored_is_not_cancelled(
+    service: Service, stored_import: str
+) -> None:
+    refused = await service.client.post(f"/v1/event/{stored_import}/cancel/")
+    assert (refused.status_code, "memories are stored" in error_of(refused)) == (409, True)
+
+
+@pytest.mark.parametrize("path", ["/v1/memories/?user_id=maya", "/v2/entities/user/maya/"])
+async def test_a_deletion_ends_an_import_whose_lines_are_stored_as_succeeded(
+    service: Service, stored_import: str, path: str
+) -> None:
+    await service.client.delete(path)
+    assert (await service.event(stored_import))["status"] == "SUCCEEDED"
 
 
 async def test_the_export_has_a_header_and_an_end(service: Service) -> None:
