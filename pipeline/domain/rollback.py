@@ -8,7 +8,7 @@ e1 ADD, UPDATE by a user       undo e1: refused, changed since by a person
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
@@ -26,6 +26,7 @@ class PastState:
 
     `text`: None if the memory was retired. `event_id`: None if a user or an undo made the change.
     `undoes`: the event that an undo reverts. `structure`: see `pipeline.domain.memories`.
+    `version`: its number in the history, which is no part of a comparison.
     """
 
     text: str | None
@@ -37,6 +38,7 @@ class PastState:
     said_at: datetime
     valid_from: datetime
     structure: Mapping[str, Any]
+    version: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,6 +281,7 @@ def _state(step: UndoStep) -> dict[str, Any]:
     return {
         "id": before.id,
         "version": before.version + 1,
+        "restored_version": to.version if to is not None and visible else None,
         "outcome": outcome,
         "old_text": before.text if before.state == "ACTIVE" else None,
         "state": "ACTIVE" if visible else "RETIRED",

@@ -186,6 +186,7 @@ def _state(row: Row[Any]) -> PastState:
         said_at=row.said_at or row.valid_from,
         valid_from=row.valid_from,
         structure=structure_from(row.structure),
+        version=row.version,
     )
 
 

@@ -1,10 +1,11 @@
 -- Write new states of memories, and their history. A memory whose version has changed since the
--- plan is skipped (optimistic lock): the caller counts the returned rows. Lock order:
--- pipeline/ledger/locks.py.
+-- plan is skipped (optimistic lock): the caller counts the returned rows. What the history of a
+-- restored version lacks is in its past state; once that is deleted, these columns stay as they are.
+-- Lock order: pipeline/ledger/locks.py.
 WITH state AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS s (
-        id uuid, version integer, outcome text, old_text text, state text, text text,
-        text_hash text, terms text[], metadata jsonb, expiration_date date, event_id uuid,
+        id uuid, version integer, restored_version integer, outcome text, old_text text, state text,
+        text text, text_hash text, terms text[], metadata jsonb, expiration_date date, event_id uuid,
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, structure jsonb,
         slot text, embedding text
     )
@@ -12,6 +13,14 @@ WITH state AS MATERIALIZED (
     SELECT m.id FROM memories m JOIN state s ON s.id = m.id AND m.version = s.version - 1
     ORDER BY m.id
     FOR UPDATE OF m
+), former AS MATERIALIZED (
+    SELECT locked.id, past.*
+    FROM locked JOIN state s USING (id), LATERAL (
+        SELECT p.categories, p.attributed_to, p.appended, p.edited_at FROM past_states p
+        WHERE p.memory_id = s.id AND p.version = s.restored_version
+        ORDER BY p.replaced_at DESC
+        LIMIT 1
+    ) past
 ), changed AS (
     UPDATE memories SET
         state = s.state, text = s.text, text_hash = coalesce(decode(s.text_hash, 'hex'), memories.text_hash),
@@ -24,10 +33,14 @@ WITH state AS MATERIALIZED (
         attribute = s.structure ->> 'attribute', slot = s.slot, cardinality = s.structure ->> 'cardinality',
         speaker = s.structure ->> 'speaker',
         confidence = (s.structure ->> 'confidence')::float8,
+        categories = coalesce(f.categories, memories.categories),
+        attributed_to = coalesce(f.attributed_to, memories.attributed_to),
+        appended = coalesce(f.appended, memories.appended),
+        edited_at = CASE WHEN f.id IS NULL THEN memories.edited_at ELSE f.edited_at END,
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
         embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
                         ELSE CAST(:embedder AS text) END
-    FROM locked JOIN state s USING (id)
+    FROM locked JOIN state s USING (id) LEFT JOIN former f USING (id)
     WHERE memories.id = locked.id
     RETURNING memories.id, memories.project_id, memories.temporary
 )

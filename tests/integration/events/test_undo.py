@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -131,6 +131,43 @@ async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -
         before.valid_from,
     )
     assert after.version == 3
+
+
+class Categorized(Script):
+    """Facts about rum have the category `spirits`, others `food`."""
+
+    async def extract(self, request: Any) -> Answer[tuple[Fact, ...]]:
+        facts = (await super().extract(request)).value
+        of = {True: ("spirits",), False: ("food",)}
+        return Answer(tuple(replace(fact, categories=of["rum" in fact.text]) for fact in facts))
+
+
+async def in_category(service: Service, name: str) -> list[str]:
+    tree = [{"user_id": "maya"}, {"categories": {"in": [name]}}]
+    return [row["memory"] for row in await service.listed(AND=tree)]
+
+
+async def test_the_categories_return_with_the_text(service: Service) -> None:
+    service.engine.with_model(Categorized())
+    await does(service.engine, "tea.")
+    event_id = await does(service.engine, "tea. > rum.")
+    assert await in_category(service, "spirits") == ["rum."]
+    await service.engine.undo(event_id)
+    assert await in_category(service, "spirits") == []
+    assert await in_category(service, "food") == ["tea."]
+
+
+async def test_categories_of_a_forgotten_state_stay_as_they_are(scripted: Engine) -> None:
+    scripted.with_model(Categorized())
+    first = await does(scripted, "tea.")
+    event_id = await does(scripted, "tea. > rum.")
+    async with scripted.ledger.engine.begin() as connection:
+        await connection.execute(tables.past_states.delete())
+    await scripted.undo(event_id)
+    after = await scripted.ledger.memories.get(
+        scripted.project.id, await memory_of(scripted, first)
+    )
+    assert (after.text, after.categories) == ("tea.", ("spirits",))
 
 
 async def test_undone_memories_are_as_findable_as_before(service: Service) -> None:

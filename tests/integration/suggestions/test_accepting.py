@@ -138,6 +138,24 @@ async def test_an_accepted_update_is_an_event_with_a_receipt(service: Service) -
     assert hit["memory"] == "Maya lives in Porto"
 
 
+async def test_an_undo_of_an_edited_update_ends_its_protection_too(service: Service) -> None:
+    for text in ("I like tea.", "I like jam."):
+        await service.add(text, infer=False)
+    ids = {row["memory"]: row["id"] for row in await service.listed()}
+    tea, jam = ids["I like tea."], ids["I like jam."]
+    ledger, project_id = service.engine.ledger, service.engine.project.id
+    async with ledger.engine.begin() as connection:
+        of_jam = update(memories).where(memories.c.id == UUID(jam))
+        await connection.execute(of_jam.values(attributed_to="assistant"))
+    row = await suggest(service, SuggestionKind.UPDATE, [tea, jam], "I like jam.")
+    accepted = await decide(service, row, "accept", text="I like jam and tea.")
+    changed = await ledger.memories.get(project_id, UUID(tea))
+    assert (changed.attributed_to, changed.edited_at is None) == ("assistant", False)
+    await service.client.post(f"/v1/event/{accepted.json()['decision_event_id']}/undo/")
+    after = await ledger.memories.get(project_id, UUID(tea))
+    assert (after.text, after.attributed_to, after.edited_at) == ("I like tea.", "user", None)
+
+
 async def test_an_accepted_update_can_be_undone(service: Service) -> None:
     row = await withheld(service)
     before = await texts(service)

@@ -28,7 +28,7 @@ PERSON = None
 
 def state(text: str | None, by: UUID | None, *, undoes: UUID | None = None) -> PastState:
     at = {"said_at": THEN, "valid_from": THEN}
-    return PastState(text, {}, None, by, 0 if by else None, undoes, **at, structure={})
+    return PastState(text, {}, None, by, 0 if by else None, undoes, **at, structure={}, version=0)
 
 
 def undone(text: str | None, event_id: UUID) -> PastState:
