@@ -13,8 +13,9 @@ WITH again AS (
         failure_code = NULL, failure_detail = NULL, graph_status = NULL, note = NULL,
         started_at = NULL, completed_at = NULL, undone_at = NULL,
         replays = replays + 1, replayed_at = now(),
+        -- An imported event may have none.
         options = jsonb_set(options, '{instructions}',
-                            (options -> 'instructions') || CAST(:instructions AS jsonb)),
+                            coalesce(options -> 'instructions', '{}') || CAST(:instructions AS jsonb)),
         tokens = coalesce(CAST(:tokens AS integer), tokens)
     FROM again WHERE events.id = again.id
 )

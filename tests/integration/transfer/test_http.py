@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from pipeline.domain.errors import LaneLost
+from tests.integration.replays.test_replay import failed
 from tests.support.api_service import MAYA, Service, error_of
 
 EXPORT, IMPORT = "/v1/transfer/export/", "/v1/transfer/import/"
@@ -80,6 +81,22 @@ async def test_a_deletion_ends_an_import_whose_lines_are_stored_as_succeeded(
 ) -> None:
     await service.client.delete(path)
     assert (await service.event(stored_import))["status"] == "SUCCEEDED"
+
+
+async def test_an_imported_event_is_replayed_with_the_others(service: Service) -> None:
+    own = await failed(service.engine)
+    at = TIMES["said_at"]
+    line: dict[str, Any] = {"type": "event", "id": str(uuid4()), "event_type": "ADD"} | MAYA
+    line |= {"status": "FAILED", "failure_code": "LLM_BAD_OUTPUT"}
+    line |= {"options": {"metadata": {"n": 1}}, "created_at": at, "completed_at": at}
+    line["messages"] = [{"role": "user", "content": "I like tea.", "said_at": at}]
+    await service.client.post(IMPORT, json={"records": [line]})
+    await service.engine.drain()
+    answer = await service.client.post("/v1/events/replay/", json={"code": "LLM_BAD_OUTPUT"})
+    assert answer.status_code == 200, answer.text
+    assert sorted(answer.json()["event_ids"]) == sorted([str(own), line["id"]])
+    await service.engine.drain()
+    assert sorted(await service.engine.texts()) == ["User likes jazz", "User likes tea"]
 
 
 async def test_the_export_has_a_header_and_an_end(service: Service) -> None:
