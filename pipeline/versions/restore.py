@@ -133,6 +133,7 @@ def _columns(state: Row[Any]) -> dict[str, Any]:
         "slot": current_slot(values["subject"], values["attribute"], state.new_text),
         "state": "ACTIVE",
         "superseded_by": None,
+        "forgotten_at": None,
         "metadata": state.metadata,
         "expiration_date": state.expiration_date,
         "said_at": state.said_at or state.valid_from,

@@ -6,7 +6,9 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+from sqlalchemy import select
 
+from pipeline.ledger.tables import memories
 from tests.integration.versions.test_as_of import (
     JANUARY,
     History,
@@ -109,6 +111,9 @@ async def test_a_deleted_memory_is_restored_and_the_event_can_no_longer_be_undon
     assert (await history(service, memory_id))[-1]["event"] == "ADD"
     undo = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
     assert undo.status_code == 409
+    # What replaces it later is no deletion by a person.
+    async with service.engine.ledger.engine.connect() as connection:
+        assert (await connection.scalars(select(memories.c.forgotten_at))).all() == [None]
 
 
 async def test_a_text_that_another_memory_has_is_not_restored(service: Service) -> None:
