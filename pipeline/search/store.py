@@ -71,7 +71,16 @@ from pipeline.search.statistics import Count, StatisticsCache
 from pipeline.search.where import Shape, Where
 from pipeline.search.words import WordStatistics
 from pipeline.text.terms import MOST_ASKED
-from pipeline.turns.store import among, as_turn, beside, listed, listed_turns, turn_passages, uuids
+from pipeline.turns.store import (
+    among,
+    as_turn,
+    beside,
+    forgotten,
+    listed,
+    listed_turns,
+    turn_passages,
+    uuids,
+)
 from pipeline.versions.states import COLUMNS, states
 
 # Number of messages read per requested turn around a hit, because some messages are not turns.
@@ -323,7 +332,9 @@ def _past_facts(snapshot: SnapshotKind, pins: tuple[str, ...]) -> Select[Any]:
 
 
 _LISTED_TURNS = listed_turns("turns")
-_TURNS = select(_LISTED_TURNS).where(_LISTED_TURNS.c.project_id == IN_PROJECT)
+_TURNS = select(_LISTED_TURNS).where(
+    _LISTED_TURNS.c.project_id == IN_PROJECT, ~forgotten(_LISTED_TURNS)
+)
 _EMBEDDER = bindparam("embedder", type_=Text)
 
 

@@ -163,6 +163,19 @@ async def test_other_searches_of_a_project_run_while_one_waits_for_the_reranker(
     assert (await waiting)["reranked"] is True
 
 
+async def test_what_is_deleted_while_the_reranker_answers_is_not_shown(service: Service) -> None:
+    await service.add("I live in Bern.")
+    reranker = Blocked()
+    service.app.state.api = replace(service.api, reranker=reranker)
+    options = {"include": ["facts", "turns"], "rerank": True}
+    waiting = asyncio.create_task(answer(service, "Bern", **options))
+    await reranker.asked.wait()
+    [memory] = await service.listed()
+    await service.client.delete(f"/v1/memories/{memory['id']}/")
+    reranker.answers.set()
+    assert texts(await waiting) == []
+
+
 async def test_a_search_behind_others_of_its_project_is_refused_with_429(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
