@@ -88,6 +88,7 @@ async def under_way(
 def _erasures(stores: Stores) -> list[tuple[Chore, float]]:
     """Jobs of erasures, apart: no request waits behind thousands of ends of sessions."""
     ledger = stores.ledger
+    ends = erasure.SessionEnds(ledger.private_runs, ledger.erasures)
     finish = partial(
         erasure.finish, erasures=ledger.erasures, index=stores.index, mirroring=stores.mirroring
     )
@@ -98,12 +99,13 @@ def _erasures(stores: Stores) -> list[tuple[Chore, float]]:
 
     async def end_sessions() -> None:
         """Erase temporary runs whose time is over, a limited number at a time."""
-        ended = erasure.AT_ONCE
-        while ended == erasure.AT_ONCE:
+        while True:
             began = time.monotonic()
-            ended = await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
+            await ends.end_next()
             await finish(of_sessions=True)
             await asyncio.sleep(REST * (time.monotonic() - began))
+            if not ends.under_way:
+                return
 
     return [(erase, LONG_CHORE_S), (end_sessions, (1 + REST) * LONG_CHORE_S)]
 

@@ -17,13 +17,13 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain.errors import Conflict, StageError
+from pipeline.domain.errors import Conflict, MemlaneError, StageError
 from pipeline.domain.tenants import OrganizationId, ProjectId
 from pipeline.erasure.store import Erasures, OwnerKey
 from pipeline.graph.mirror import Mirroring
-from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.ledger.failures import LedgerUnavailable, StatementRefused, is_out_of_reach
 from pipeline.tenants.delete_project import ProjectDeletion
-from pipeline.tenants.private_runs import PrivateRuns
+from pipeline.tenants.private_runs import PrivateRuns, RunEnd
 from pipeline.tenants.projects import Project
 from pipeline.vector_index.index import SoughtIds, VectorIndex
 
@@ -43,18 +43,51 @@ async def erase(project_id: ProjectId, owner: OwnerKey, *, erasures: Erasures) -
     return event_id
 
 
-async def end_expired(*, runs: PrivateRuns, erasures: Erasures) -> int:
-    """Erase the temporary runs whose time is over. Returns their number.
+class SessionEnds:
+    """Ends of temporary runs whose time is over, a limited number at a time, the oldest first.
 
-    Safe to run in any number of processes and to repeat at any point.
+    A run that cannot be erased is tried again after all others had their turn, so it blocks none.
+    Safe to run in any number of processes and to stop at any point.
     """
-    ended = 0
-    for project_id, run_id in await runs.expired(limit=AT_ONCE):
-        event_id = await erasures.end_run(project_id, run_id)
+
+    def __init__(self, runs: PrivateRuns, erasures: Erasures) -> None:
+        self._runs = runs
+        self._erasures = erasures
+        self._after: RunEnd | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """True until the last run had its turn."""
+        return self._after is not None
+
+    async def end_next(self) -> int:
+        """Erase the next runs whose time is over. Returns the number of erased ones.
+
+        Errors: LedgerUnavailable if the ledger is out of reach; the next call goes on there.
+        """
+        ended = 0
+        ends = await self._runs.expired(after=self._after, limit=AT_ONCE)
+        for end in ends:
+            ended += await self._end(end)
+            self._after = end
+        if len(ends) < AT_ONCE:
+            self._after = None
+        return ended
+
+    async def _end(self, end: RunEnd) -> bool:
+        """Erase a run. Returns False if its end was moved, or if it cannot be erased now."""
+        try:
+            event_id = await self._erasures.end_run(end.project_id, end.run_id)
+        except (MemlaneError, StatementRefused) as error:
+            if is_out_of_reach(error):
+                raise
+            log.warning(
+                "session_end_failed", project_id=str(end.project_id), error=type(error).__name__
+            )
+            return False
         if event_id is not None:
             log.info("session_ended", event_id=str(event_id))
-            ended += 1
-    return ended
+        return event_id is not None
 
 
 async def remove(project: Project, *, deletion: ProjectDeletion, index: VectorIndex) -> None:

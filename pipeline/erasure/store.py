@@ -57,6 +57,8 @@ __all__ = ["ErasureReceipt", "Erasures", "OwnerKey", "PendingErasure", "erasures
 LEASE = timedelta(seconds=60)
 # Pause before the second pass; no vector write that was under way lasts that long.
 AGAIN = timedelta(seconds=60)
+# Maximum wait in seconds of the end of a session for a lock.
+END_LOCK_S = 1
 # The kinds of owners from the widest to the narrowest. Those after a kind belong to it.
 WIDEST_FIRST = tuple(KINDS)
 ERASED = "Erased by request; only numbers are left."
@@ -137,10 +139,14 @@ class Erasures:
                     return await self._erase(connection, own, owner, locked)
 
     async def end_run(self, project_id: ProjectId, run_id: str) -> UUID | None:
-        """Erase a temporary run, unless its end was moved. Returns the id of the event, or None."""
+        """Erase a temporary run, unless its end was moved. Returns the id of the event, or None.
+
+        Errors: LedgerUnavailable after a second of waiting for a lock, because other runs wait.
+        """
         own, owner = Scope(project_id), OwnerKey("run", run_id)
         while True:
             async with self._engine.begin() as connection:
+                await connection.execute(text(f"SET LOCAL lock_timeout = '{END_LOCK_S}s'"))
                 if locked := await lock_owned(connection, own, owner):
                     if locked.run is None or not locked.run.is_over:
                         return None

@@ -65,6 +65,11 @@ def translated(error: DBAPIError) -> DBAPIError:
     return LedgerUnavailable(error.orig, reached=not lost)
 
 
+def is_out_of_reach(error: BaseException) -> bool:
+    """Tell if the ledger did not answer, so that other statements would fail as well."""
+    return isinstance(error, LedgerUnavailable) and not error.reached
+
+
 def sqlstate(error: DBAPIError) -> str:
     """Return PostgreSQL's five-character code of an error; XX000 (internal error) without one."""
     return str(getattr(error.orig, "sqlstate", None) or "XX000")

@@ -14,7 +14,19 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Function, Row, and_, case, func, insert, null, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Function,
+    Row,
+    and_,
+    case,
+    func,
+    insert,
+    null,
+    or_,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -53,6 +65,16 @@ class PrivateRun:
     erasure_id: UUID
     expires_at: datetime | None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """The end of a temporary run, and its place among all ends."""
+
+    project_id: ProjectId
+    run_id: str
+    expires_at: datetime
+    digest: bytes
 
 
 class PrivateRuns:
@@ -142,17 +164,20 @@ class PrivateRuns:
         assert now is not None
         return incognito_id(project_id, now)
 
-    async def expired(self, *, limit: int) -> list[tuple[ProjectId, str]]:
-        """Temporary runs whose time is over, the oldest end first."""
-        query = (
-            select(private_runs.c.project_id, private_runs.c.run_id)
-            .where(private_runs.c.expires_at <= func.now())
-            .order_by(private_runs.c.expires_at)
-            .limit(limit)
-        )
+    async def expired(self, *, after: RunEnd | None = None, limit: int) -> list[RunEnd]:
+        """Temporary runs whose time is over, the oldest end first. `after`: only those after it."""
+        runs = private_runs.c
+        place = (runs.expires_at, runs.project_id, runs.digest)
+        query = select(*place, runs.run_id).where(runs.expires_at <= func.now())
+        if after is not None:
+            last = (after.expires_at, after.project_id, after.digest)
+            query = query.where(tuple_(*place) > tuple_(*last))
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
-        return [(ProjectId(row.project_id), row.run_id) for row in rows]
+            rows = (await connection.execute(query.order_by(*place).limit(limit))).all()
+        return [
+            RunEnd(ProjectId(row.project_id), row.run_id, row.expires_at, row.digest)
+            for row in rows
+        ]
 
 
 def _digest(project_id: ProjectId, run_id: str) -> Function[bytes]:

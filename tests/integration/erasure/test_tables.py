@@ -164,7 +164,7 @@ async def carry_out(engine: Engine, operation: str, scope: Scope) -> None:
         case "end":
             async with ledger.engine.begin() as connection:
                 await connection.execute(update(private_runs).values(expires_at=func.now()))
-            assert await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
+            assert await erasure.SessionEnds(ledger.private_runs, ledger.erasures).end_next()
         case _:
             tree = parse({"user_id": USER, "run_id": RUN})
             await ledger.clearing.clear(project_id, DeleteRequest(EventType.DELETE_ALL, tree, {}))

@@ -15,14 +15,19 @@ from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.erasure import service as erasure
+from pipeline.erasure.store import Erasures
 from pipeline.events.retention import Retention
 from pipeline.lanes.accept import Add
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.tables import lanes, private_runs
 from pipeline.stores import Ledger
+from pipeline.tenants.private_runs import Privacy
 from tests.integration.events.test_cancel import is_blocked
 from tests.integration.ingest.test_dry_run import rows
 from tests.support.api_service import ADD, LIST, MAYA, SEARCH, Service, error_of, serving
+from tests.support.engine import Engine
 from tests.support.raw_look import raw_look
 from tests.support.stack import wait_until
 
@@ -67,7 +72,7 @@ async def pass_expiry(service: Service) -> int:
     async with ledger.engine.begin() as connection:
         over = update(private_runs).where(private_runs.c.expires_at.is_not(None))
         await connection.execute(over.values(expires_at=func.now()))
-    ended = await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
+    ended = await erasure.SessionEnds(ledger.private_runs, ledger.erasures).end_next()
     await finish(service)
     return ended
 
@@ -177,9 +182,63 @@ async def test_two_sweepers_end_a_run_once(service: Service) -> None:
     async with ledger.engine.begin() as connection:
         await connection.execute(update(private_runs).values(expires_at=func.now()))
     ended = await asyncio.gather(
-        *(erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures) for _ in range(3))
+        *(erasure.SessionEnds(ledger.private_runs, ledger.erasures).end_next() for _ in range(3))
     )
     assert sorted(ended) == [0, 0, 1]
+
+
+@pytest.fixture
+async def locked_run(engine: Engine) -> AsyncIterator[list[str]]:
+    """Three runs that are over; the lane of the oldest is locked. Returns their ids."""
+    ledger, project_id = engine.ledger, engine.project.id
+    now = await ledger.now()
+    run_ids = ["run0", "run1", "run2"]
+    for age, run_id in enumerate(reversed(run_ids)):
+        ended_at = now - timedelta(hours=1 + age)
+        await ledger.private_runs.declare(
+            project_id, run_id, Privacy.TEMPORARY, expires_at=ended_at
+        )
+        await engine.send(
+            Scope(project_id, user_id="maya", run_id=run_id), [Message(Role.USER, "I like tea.")]
+        )
+    lane = select(lanes.c.id).where(lanes.c.run_id == "run0")
+    async with ledger.engine.begin() as connection:
+        await connection.execute(lane.with_for_update())
+        yield run_ids
+
+
+async def open_runs(ledger: Ledger) -> list[str]:
+    return [end.run_id for end in await ledger.private_runs.expired(limit=5)]
+
+
+@pytest.mark.parametrize("at_once", [50, 1])
+async def test_a_run_that_cannot_be_erased_blocks_no_other(
+    engine: Engine, locked_run: list[str], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasure, "AT_ONCE", at_once)
+    ledger = engine.ledger
+    assert await open_runs(ledger) == locked_run
+    ends = erasure.SessionEnds(ledger.private_runs, ledger.erasures)
+    ended = await ends.end_next()
+    while ends.under_way:
+        ended += await ends.end_next()
+    assert ended == 2
+    assert await open_runs(ledger) == locked_run[:1]
+
+
+class OutOfReach(Erasures):
+    async def end_run(self, project_id: ProjectId, run_id: str) -> UUID | None:
+        raise LedgerUnavailable(ConnectionError())
+
+
+async def test_a_lost_ledger_stops_the_ends_of_sessions(
+    engine: Engine, locked_run: list[str]
+) -> None:
+    ledger = engine.ledger
+    lost = OutOfReach(ledger.engine, ledger.seals.keys)
+    with pytest.raises(LedgerUnavailable):
+        await erasure.SessionEnds(ledger.private_runs, lost).end_next()
+    assert await open_runs(ledger) == locked_run
 
 
 async def test_the_erasure_of_the_user_takes_the_temporary_run_along(service: Service) -> None:
@@ -403,9 +462,9 @@ async def test_an_end_that_is_moved_in_time_erases_nothing(service: Service) -> 
     ledger = service.engine.ledger
     async with ledger.engine.begin() as connection:
         await connection.execute(update(private_runs).values(expires_at=func.now()))
-    [(project_id, run_id)] = await ledger.private_runs.expired(limit=5)
+    [end] = await ledger.private_runs.expired(limit=5)
     await declare(service, "temporary", expires_at=(await ledger.now() + timedelta(1)).isoformat())
-    assert await ledger.erasures.end_run(project_id, run_id) is None
+    assert await ledger.erasures.end_run(end.project_id, end.run_id) is None
     assert await texts(service, **TRIP) == {"User lives in Zanzibar"}
     assert await texts(service) == set()
 
