@@ -18,6 +18,7 @@ from pipeline import telemetry
 from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.engine import is_locked
+from pipeline.ledger.failures import is_out_of_reach
 from pipeline.ledger.tables import projects, seal_checkpoints, seal_projects
 from pipeline.seals.chain import Fault
 from pipeline.seals.checkpoints import is_checkpoint
@@ -149,7 +150,10 @@ class Seals:
         return number
 
     async def _turn(self, project_id: ProjectId) -> Sealed:
-        """Seal batches of a project for two seconds."""
+        """Seal batches of a project for two seconds. After a failure, let it wait for a minute.
+
+        Errors: LedgerUnavailable if the ledger is out of reach.
+        """
         until = time.monotonic() + TURN_S
         if self._refused.get(project_id, 0.0) > time.monotonic():
             return Sealed()
@@ -163,6 +167,12 @@ class Seals:
                 log.error(
                     "seal_refused", what="project", project_id=str(project_id), why=str(reason)
                 )
+                return Sealed(number)
+            except DBAPIError as error:
+                if is_out_of_reach(error):
+                    raise
+                self._refused[project_id] = time.monotonic() + REFUSED_S
+                log.error("seal_failed", project_id=str(project_id), error=type(error).__name__)
                 return Sealed(number)
             if sealed.recorded:  # after the commit: only what is stored
                 log.info("seal_head", **sealed.recorded)

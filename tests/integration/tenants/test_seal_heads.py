@@ -11,6 +11,8 @@ import pytest
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.erasure.store import OwnerKey
 from pipeline.seals import sealing, verification
@@ -85,6 +87,32 @@ async def test_a_project_takes_turns_with_others(
     await settle(service)
     last = max(n for n, project_id in enumerate(turns) if project_id == small.id)
     assert last < len(turns) - 4  # the large one had several turns left
+
+
+async def test_a_project_whose_statement_fails_stops_no_other(service: Service) -> None:
+    """A forged seal takes the number of the next one, so the sweeper's insert fails."""
+    await live(service)
+    await settle(service)
+    ledger = service.engine.ledger
+    small, _ = await Projects(ledger.engine).create("small")
+    await ledger.seals.switch(small.id, on=True)
+    await settle(service)
+    forged = (
+        "INSERT INTO seals (lane_id, number, project_id, kind, row_id, row_no, digest, link)"
+        " SELECT lane_id, number + 1, project_id, kind, row_id, row_no, digest, link FROM seals"
+        " WHERE (lane_id, number) IN (SELECT lane_id, max(number) FROM seals GROUP BY 1)"
+    )
+    await execute(service, forged)
+    await service.add("I like coffee.")
+    await service.engine.send(Scope(small.id, user_id="jon"), [Message(Role.USER, "I like tea.")])
+    await service.engine.drain()
+    order = "SELECT project_id FROM seal_projects ORDER BY sealed_at"
+    assert await values(service, order) == [service.engine.project.id, small.id]
+    with capture_logs() as lines:
+        assert await seal(service) > 0
+    assert "seal_failed" in {line["event"] for line in lines}
+    waiting = await values(service, "SELECT DISTINCT project_id FROM seal_queue")
+    assert waiting == [service.engine.project.id]
 
 
 async def test_a_lane_whose_head_fails_is_left_alone_and_others_are_sealed(
