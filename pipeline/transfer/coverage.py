@@ -12,7 +12,6 @@ OPEN_WORK = "open work, which the next run finds again"
 
 # Table -> type of the lines that have its rows.
 EXPORTED: Mapping[str, str] = {
-    "compactions": DERIVED,
     "conflict_members": "conflict",
     "conflicts": "conflict",
     "entities": "entity",
