@@ -31,11 +31,12 @@ WITH lane AS MATERIALIZED (
     INSERT INTO events (
         id, project_id, lane_id, seq, event_type, status, options, tokens, failure_code,
         failure_detail, graph_status, note, mode, mode_reason, created_at, started_at, completed_at,
-        replays, replayed_at, undone_at
+        replays, replayed_at, undone_at, imported_at
     )
     SELECT e.id, h.project_id, h.lane_id, h.before_seq + e.number, e.event_type, e.status, e.options,
            e.tokens, e.failure_code, e.failure_detail, e.graph_status, e.note, e.mode, e.mode_reason,
-           e.created_at, e.started_at, e.completed_at, e.replays, e.replayed_at, e.undone_at
+           e.created_at, e.started_at, e.completed_at, e.replays, e.replayed_at, e.undone_at,
+           now()
     FROM advanced h, past_event e
 ), emptied AS (
     UPDATE events SET options = events.options - 'records'
@@ -138,11 +139,11 @@ WITH lane AS MATERIALIZED (
     INSERT INTO memory_history (
         memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date,
         reason, event_id, message_ordinal, undoes, key_id, said_at, valid_from, structure,
-        created_at, temporary
+        created_at, imported_at, temporary
     )
     SELECT p.memory_id, p.version, h.project_id, p.event, p.old_text, p.new_text, p.metadata,
            p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.undoes, p.key_id,
-           p.said_at, p.valid_from, p.structure, p.created_at, h.temporary
+           p.said_at, p.valid_from, p.structure, p.created_at, now(), h.temporary
     FROM advanced h, jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
         memory_id uuid, version integer, event text, old_text text, new_text text, metadata jsonb,
         expiration_date date, reason text, event_id uuid, message_ordinal smallint, undoes uuid,

@@ -77,6 +77,8 @@ events = Table(
     # In a shadow: the event of which this is a copy.
     Column("copy_of", Uuid),
     Column("traceparent", Text),
+    # Time at which an import stored it; seals cover it, because the other times are older.
+    time("imported_at"),
     # Time of its erasure; since then only numbers are left of it.
     time("erased_at"),
     UniqueConstraint("lane_id", "seq"),

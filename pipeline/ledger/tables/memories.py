@@ -251,6 +251,8 @@ memory_history = Table(
     time("valid_from", nullable=False),
     Column("structure", JSONB(none_as_null=True)),
     now("created_at"),
+    # Time at which an import stored it; seals cover it, because the other times are older.
+    time("imported_at"),
     # True if the writer knew that the memory is of a temporary run. A read skips these rows by an
     # index; the memory's own column decides what it shows.
     Column("temporary", Boolean, nullable=False, server_default="false"),

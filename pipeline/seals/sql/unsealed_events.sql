@@ -11,7 +11,7 @@ WITH page AS MATERIALIZED (
     WHERE e.completed_at IS NOT NULL AND e.erased_at IS NULL
 )
 SELECT 'event' AS kind, e.lane_id, e.id AS row_id, CAST(e.replays AS integer) AS row_no,
-       e.completed_at AS at
+       greatest(e.completed_at, e.imported_at) AS at
 FROM ended e
 WHERE NOT EXISTS (
     SELECT FROM seals s JOIN seal_heads h ON h.lane_id = s.lane_id
@@ -19,7 +19,7 @@ WHERE NOT EXISTS (
       AND h.project_id = CAST(:project_id AS uuid) AND s.number <= h.number)
 UNION ALL
 SELECT 'receipt', e.lane_id, r.event_id, CAST(r.ordinal AS integer),
-       coalesce(r.adopted_at, e.completed_at)
+       greatest(coalesce(r.adopted_at, e.completed_at), e.imported_at)
 FROM ended e
 CROSS JOIN LATERAL (SELECT * FROM receipts WHERE event_id = e.id OFFSET 0) r
 WHERE NOT EXISTS (

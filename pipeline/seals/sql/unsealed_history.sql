@@ -1,7 +1,7 @@
 -- The next versions of a project's memories, newest first, with those that have no seal. The line of
 -- kind page has the last version and the number of versions.
 WITH page AS MATERIALIZED (
-    SELECT memory_id, version, created_at FROM memory_history
+    SELECT memory_id, version, created_at, imported_at FROM memory_history
     WHERE project_id = CAST(:project_id AS uuid)
       AND created_at <= CAST(:created_at AS timestamptz)
       AND (created_at < CAST(:created_at AS timestamptz)
@@ -9,8 +9,8 @@ WITH page AS MATERIALIZED (
     ORDER BY created_at DESC, memory_id, version DESC
     LIMIT CAST(:limit AS integer)
 )
-SELECT 'history' AS kind, m.lane_id, p.memory_id AS row_id, p.version AS row_no, p.created_at AS at,
-       0 AS number
+SELECT 'history' AS kind, m.lane_id, p.memory_id AS row_id, p.version AS row_no,
+       greatest(p.created_at, p.imported_at) AS at, 0 AS number
 FROM page p
 LEFT JOIN LATERAL (SELECT lane_id FROM memories WHERE id = p.memory_id OFFSET 0) m ON true
 WHERE NOT EXISTS (

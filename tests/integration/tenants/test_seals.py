@@ -10,14 +10,19 @@ import pytest
 from sqlalchemy import text
 
 from pipeline import telemetry
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from pipeline.erasure.store import OwnerKey
+from pipeline.ingest.imports import accept_import
 from pipeline.seals import chain, sealing
 from pipeline.seals import store as seals
 from pipeline.seals.keys import SealKeys, key_id
 from pipeline.seals.sql import statement as seal_statement
+from tests.integration.transfer.test_round_trip import records
 from tests.support.api_service import ADD, MAYA, Service, serving
 from tests.support.engine import Engine
 
+NOAH = "(SELECT id FROM lanes WHERE user_id = 'noah')"
 KEY = b"a key that is not in the database"
 
 
@@ -167,6 +172,53 @@ async def test_a_replay_that_is_switched_on_verifies(service: Service) -> None:
     await seal(service)
     answer = await verify(service)
     assert (answer["ok"], answer["waiting"]) == (True, 0)
+
+
+async def import_old_lines(service: Service) -> None:
+    """Import a scope of another project, whose events ended 90 days ago."""
+    engine = service.engine
+    other, _ = await engine.ledger.projects.create("other")
+    await engine.send(Scope(other.id, user_id="noah"), [Message(Role.USER, "I work at Acme.")])
+    await engine.drain()
+    old = "created_at = created_at - interval '90 days'"
+    ended = "completed_at = completed_at - interval '90 days'"
+    await execute(service, f"UPDATE events SET {old}, {ended} WHERE lane_id IN {NOAH}")
+    await execute(service, f"UPDATE memory_history SET {old} WHERE project_id = :id", id=other.id)
+    lines = [line async for line in engine.ledger.export.lines(other.id, {})]
+    await accept_import(
+        records(lines),
+        engine.project.id,
+        new_ids=True,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+    await engine.drain()
+
+
+async def test_an_import_of_old_lines_verifies(service: Service) -> None:
+    await live(service)
+    await import_old_lines(service)
+    answer = await verify(service)
+    assert (answer["faults"], answer["waiting"] > 3) == ([], True)
+    await seal(service)
+    answer = await verify(service)
+    assert (answer["faults"], answer["waiting"]) == ([], 0)
+
+
+@pytest.mark.parametrize("imported_at", ["now()", "NULL"])
+@pytest.mark.parametrize(("table", "kind"), [("events", "event"), ("memory_history", "history")])
+async def test_a_seal_covers_the_time_of_an_import(
+    service: Service, table: str, kind: str, imported_at: str
+) -> None:
+    await live(service)
+    await import_old_lines(service)
+    await seal(service)
+    await execute(
+        service,
+        f"UPDATE {table} SET imported_at = {imported_at} WHERE imported_at IS NOT NULL",
+    )
+    [fault] = (await verify(service))["faults"]
+    assert (fault["kind"], fault["problem"]) == (kind, "edited")
 
 
 async def test_an_erasure_leaves_digests_without_content_and_verifies(service: Service) -> None:
@@ -326,6 +378,10 @@ FORGERIES: dict[str, list[str | Callable[[Service], Awaitable[None]]]] = {
         "UPDATE events SET erased_at = now()",
     ],
     "row inserted with an earlier date": [BACKDATED, "UPDATE seal_heads SET reopened = true"],
+    "row inserted with an earlier date of an import": [
+        BACKDATED,
+        "UPDATE memory_history SET imported_at = now() - interval '1 day' WHERE version = 50",
+    ],
     "row inserted with an earlier date and a seal": [
         BACKDATED,
         "INSERT INTO seals (lane_id, number, project_id, kind, row_id, row_no, digest, link)"
