@@ -259,6 +259,13 @@ class VectorStore(Protocol):
         """
         ...
 
+    async def differing(self, name: str, records: Sequence[VectorRecord]) -> list[UUID]:
+        """Ids of the records that are missing, or stored in another form or with another payload.
+
+        Vectors are not compared.
+        """
+        ...
+
     async def list_cols(self) -> list[str]:
         """Names of all collections."""
         ...

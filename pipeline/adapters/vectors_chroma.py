@@ -30,6 +30,7 @@ from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 # Inside the class the method `list` hides the built-in type.
 Records = list[VectorRecord]
 Names = list[str]
+Ids = list[UUID]
 Hits = list[list[VectorHit]]
 
 ROOT = "/api/v2/tenants/default_tenant/databases/default_database/collections"
@@ -195,6 +196,14 @@ class ChromaVectors:
 
     async def get(self, name: str, ids: Sequence[UUID]) -> Records:
         return await self._get(name, lambda _: {"ids": [str(key) for key in ids]})
+
+    async def differing(self, name: str, records: Sequence[VectorRecord]) -> Ids:
+        body = {"ids": [str(row.id) for row in records], "include": ["metadatas"]}
+        collection, answer = await self._on(name, "get", lambda _: body)
+        stored = dict(zip(answer["ids"], answer["metadatas"], strict=True))
+        return [
+            row.id for row in records if stored.get(str(row.id)) != collection.stored(row.payload)
+        ]
 
     async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
         return await self._get(

@@ -21,6 +21,7 @@ from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 # Inside the class the method `list` hides the built-in type.
 Records = list[VectorRecord]
 Names = list[str]
+Ids = list[UUID]
 Hits = list[list[VectorHit]]
 
 TIMEOUT_S = 20.0
@@ -105,6 +106,10 @@ class Qdrant:
     async def get(self, name: str, ids: Sequence[UUID]) -> Records:
         body = {"ids": [str(key) for key in ids], **WHOLE}
         return _records(await self._request("POST", f"{_of(name)}/points", body))
+
+    async def differing(self, name: str, records: Sequence[VectorRecord]) -> Ids:
+        stored = {row.id: row.payload for row in await self.get(name, [row.id for row in records])}
+        return [row.id for row in records if stored.get(row.id) != row.payload]
 
     async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
         body = {"limit": limit, **WHOLE, **_filter(where)}

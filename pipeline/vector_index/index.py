@@ -22,7 +22,6 @@ import numpy as np
 import structlog
 
 from pipeline.domain.errors import CollectionMissing, ModelRejected, StoreUnavailable
-from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.failures import LedgerUnavailable
@@ -30,7 +29,7 @@ from pipeline.ports import CompactableStore, Embedder, VectorHit, VectorStore
 from pipeline.vector_index.buckets import collection_name, is_bucket, may_hold
 from pipeline.vector_index.large_scopes import LargeScopes, Own, Served, pins_of
 from pipeline.vector_index.names import KINDS, family, index_name
-from pipeline.vector_index.projections import Projection, VectorSource, as_record, payload
+from pipeline.vector_index.projections import Projection, VectorSource, as_record
 
 log = structlog.get_logger()
 
@@ -197,12 +196,15 @@ class VectorIndex:
 
     async def lacking(self, projections: Sequence[Projection]) -> list[Projection]:
         """Return those that the store lacks or has in another state. Errors: StoreUnavailable."""
-        return [
-            projection
-            for name, some in self._by_collection(projections)
-            for projection, stored in zip(some, await self._payloads(name, some), strict=True)
-            if stored != _without_entities(payload(projection))
-        ]
+        lacking: list[Projection] = []
+        for name, some in self._by_collection(projections):
+            try:
+                differing = await self._store.differing(name, [as_record(row) for row in some])
+            except CollectionMissing:
+                differing = [row.id for row in some]
+            ids = set(differing)
+            lacking += [row for row in some if row.id in ids]
+        return lacking
 
     async def wipe(self) -> None:
         """Drop all collections. Errors: StoreUnavailable."""
@@ -303,20 +305,6 @@ class VectorIndex:
             name = self._of(projection.scope, projection.embedder)
             by_collection[name].append(projection)
         return by_collection.items()
-
-    async def _payloads(
-        self, name: str, projections: Sequence[Projection]
-    ) -> list[Mapping[str, str | int] | None]:
-        """Return the store's payload of each row, in order; None if the store lacks it.
-
-        Without entity ids: the id of the lane stands for all of them.
-        """
-        try:
-            records = await self._store.get(name, [projection.id for projection in projections])
-        except CollectionMissing:
-            records = []
-        payloads = {record.id: _without_entities(record.payload) for record in records}
-        return [payloads.get(projection.id) for projection in projections]
 
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
         """Delete vectors of a scope, before the ledger deletes its rows.
@@ -535,10 +523,6 @@ def compared(
     stored = np.frombuffer(b"".join(vector for _, vector in packed), np.float32)
     cosines = np.asarray(vectors, np.float32) @ stored.reshape(len(packed), -1).T
     return [dict(zip(keys, row, strict=True)) for row in cosines.tolist()]
-
-
-def _without_entities(payload: Mapping[str, str | int]) -> Mapping[str, str | int]:
-    return {key: value for key, value in payload.items() if key not in ENTITY_IDS}
 
 
 def nearest_of(cosines: Iterable[Mapping[UUID, float]], *, each: int) -> dict[UUID, float]:

@@ -221,6 +221,15 @@ async def test_get_brings_the_records_that_are_there(store: VectorStore, name: s
     assert {record.id for record in await store.get(name, [B, A])} == {A, B}
 
 
+async def test_records_that_differ_are_named(store: VectorStore, name: str) -> None:
+    ids: dict[str, Any] = {each: f"{each}-of-maya" for each in ENTITY_IDS}
+    same, other, elsewhere = record(A, project_id="p", **ids), record(B, NORTH), record(C)
+    await store.insert(name, [same, other, elsewhere])
+    later, moved = record(B, NORTH, version=2), record(C, user_id="jon")
+    assert await store.differing(name, [same, later, moved, record(D)]) == [B, C, D]
+    assert await store.differing(name, [same, other, elsewhere]) == []
+
+
 async def test_no_records_and_no_ids_are_nothing_to_do(store: VectorStore, name: str) -> None:
     await store.insert(name, [record(A), record(B)])
     assert await store.get(name, []) == []
@@ -425,6 +434,27 @@ async def test_a_collection_of_an_earlier_release_keeps_its_ids_and_is_searched(
         assert await ids_found(client, name, user_id="maya", run_id="r") == [B]
         [old] = await client.get(name, [A])
         assert dict(old.payload) == {"project_id": "p", "user_id": "maya", "version": 1}
+        await client.delete_col(name)
+
+
+async def test_a_record_with_its_ids_differs_in_a_collection_of_digests(
+    chroma: ChromaServer,
+) -> None:
+    """A process of the release before wrote it during a rolling upgrade."""
+    name = f"memories-{uuid4().hex}"
+    collections = f"{chroma.url}{ROOT}"
+    async with httpx.AsyncClient() as http, connected(chroma.url) as client:
+        await client.create_col(name, dimensions=3, embedder=EMBEDDER)
+        made = await http.get(f"{collections}/{name}")
+        stored = {"project_id": "p", "user_id": "maya", "owner": "p/maya", "version": 1}
+        rows = {"ids": [str(A)], "embeddings": [[1.0, 0.0, 0.0]], "metadatas": [stored]}
+        answer = await http.post(f"{collections}/{made.json()['id']}/upsert", json=rows)
+        assert answer.is_success, answer.text
+        row = record(A, project_id="p")
+        assert await client.differing(name, [row]) == [A]
+        await client.insert(name, [row])
+        assert await client.differing(name, [row]) == []
+        assert await ids_found(client, name, project_id="p", user_id="maya") == [A]
         await client.delete_col(name)
 
 

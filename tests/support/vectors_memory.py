@@ -14,6 +14,7 @@ from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 # Inside the class the method `list` hides the built-in type.
 Records = list[VectorRecord]
 Names = list[str]
+Ids = list[UUID]
 Hits = list[list[VectorHit]]
 
 
@@ -70,6 +71,10 @@ class InMemoryVectors:
         if name not in self._info:
             return None
         return CollectionInfo(name, len(self._records[name]), *self._info[name])
+
+    async def differing(self, name: str, records: Sequence[VectorRecord]) -> Ids:
+        stored = {row.id: row.payload for row in await self.get(name, [row.id for row in records])}
+        return [row.id for row in records if stored.get(row.id) != row.payload]
 
     async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
         return self._matching(name, where)[:limit]

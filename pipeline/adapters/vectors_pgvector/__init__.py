@@ -29,6 +29,7 @@ from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 # Inside the class the method `list` hides the built-in type.
 Records = list[VectorRecord]
 Names = list[str]
+Ids = list[UUID]
 Hits = list[list[VectorHit]]
 
 # Payload keys with a column; conditions on other keys are evaluated on the payload.
@@ -162,6 +163,10 @@ class Pgvector:
 
     async def get(self, name: str, ids: Sequence[UUID]) -> Records:
         return await self._records(name, "id = ANY(:ids)", {"ids": list(ids)}, limit=len(ids))
+
+    async def differing(self, name: str, records: Sequence[VectorRecord]) -> Ids:
+        stored = {row.id: row.payload for row in await self.get(name, [row.id for row in records])}
+        return [row.id for row in records if stored.get(row.id) != row.payload]
 
     async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
         passes, values = _filter(where)
