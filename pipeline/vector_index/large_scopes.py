@@ -169,21 +169,22 @@ class LargeScopes:
         """Fill one collection from its position on. Returns the number of rows written."""
         own, name, count = self._source.own, collection.name, 0
         position = collection.position
+        if position is None:
+            # Before the first row is read: a writer that finds no collection leaves its row to the
+            # filler.
+            await self._store.delete_col(name)  # remains of an interrupted start
+            dimensions = await self._embedder.dimensions()
+            await self._store.create_col(name, dimensions=dimensions, embedder=self._embedder.name)
         async for rows, after in self._source.pages(
             collection.project_id, collection.pins, position, limit=A_PAGE
         ):
-            if position is None:
-                await self._store.delete_col(name)  # remains of an interrupted start
-                dimensions = await self._embedder.dimensions()
-                await self._store.create_col(
-                    name, dimensions=dimensions, embedder=self._embedder.name
-                )
             await self._write_page(name, rows, write)
             if not await own.advance(name, after, count=len(rows)):
                 return count
             count, position = count + len(rows), after
         if position is None:
             await own.forget([name])
+            await self._store.delete_col(name)
         else:
             await own.serve(name)
             log.info("own_collection_served", rows=collection.records + count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -35,6 +36,7 @@ class Watched(InMemoryVectors):
         self.limits: list[int] = []
         self.writes_left: int | None = None
         self.before_write: Callable[[], Awaitable[None]] | None = None
+        self.before_create: Callable[[], Awaitable[None]] | None = None
 
     async def search(
         self, name: str, vectors: object, *, limit: int, where: Mapping[str, str | int]
@@ -56,6 +58,12 @@ class Watched(InMemoryVectors):
                 act, self.before_write = self.before_write, None
                 await act()
         await super().insert(name, records)
+
+    async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
+        if is_own(name) and self.before_create is not None:
+            act, self.before_create = self.before_create, None
+            await act()
+        await super().create_col(name, dimensions=dimensions, embedder=embedder)
 
     async def own(self) -> list[str]:
         return [name for name in await self.list_cols() if is_own(name)]
@@ -138,6 +146,25 @@ async def test_a_small_scope_has_none(engine: Engine, store_of: Watched) -> None
     assert await state(engine) == []
     assert await engine.services.index.fill_large() == 0
     assert await store_of.own() == []
+
+
+async def test_a_memory_written_before_the_collection_is_created_is_in_it(
+    engine: Engine, store_of: Watched
+) -> None:
+    """An import stores it, with a date before those that the filler reads first."""
+
+    async def write() -> None:
+        before = await active(engine)
+        await store(engine, 1, 0.9, MAYA)
+        [new] = await active(engine) - before
+        await change(engine, new, created_at=memories.c.created_at - timedelta(days=365))
+
+    await requested(engine)
+    store_of.before_create = write
+    await engine.services.index.fill_large()
+    assert await state(engine) == ["SERVED"]
+    assert len(await active(engine)) == ROWS + 1
+    assert await near(engine) == await active(engine)
 
 
 async def test_a_large_scope_is_searched_in_its_own_collection_without_a_filter(
