@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -121,6 +121,21 @@ class MemoryVectors(Projected):
         ):
             position = Position(rows[-1].id, at=rows[-1].created_at)
             yield [as_projection(row) for row in rows], position
+
+    @staticmethod
+    def recorded(lane_ids: Sequence[UUID], embedder: str) -> Select[Any]:
+        """Query for the numbers of active memories by lane, without stale ones."""
+        table = memories.c
+        return (
+            select(table.lane_id, func.count().label("rows"))
+            .where(
+                among(table.lane_id, lane_ids),
+                table.state == "ACTIVE",
+                table.embedder == embedder,
+                table.projected_version != 0,
+            )
+            .group_by(table.lane_id)
+        )
 
     @staticmethod
     @cache

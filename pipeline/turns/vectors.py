@@ -172,6 +172,22 @@ class TurnVectors(Projected):
             first = UUID(int=lane_ids[-1].int + 1)
 
     @staticmethod
+    def recorded(lane_ids: Sequence[UUID], embedder: str) -> Select[Any]:
+        """Query for the numbers of turns by lane, without stale and withdrawn ones."""
+        table = turn_vectors.c
+        return (
+            select(table.lane_id, func.count().label("rows"))
+            .join_from(turn_vectors, TURN, true())
+            .where(
+                among(table.lane_id, lane_ids),
+                table.embedder == embedder,
+                table.projected_version != 0,
+                TURN.c.wanted,
+            )
+            .group_by(table.lane_id)
+        )
+
+    @staticmethod
     @cache
     def stale(*ids: str) -> Select[Any]:
         """Statement for the stale vectors of the scopes with these entity ids, newest first.

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Select, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.scope import Scope
 from pipeline.ledger.tables import lanes, vector_collections
 from pipeline.vector_index.sql import statement
 
-# Lanes in one statement while a lost collection is marked to be written again.
+# Lanes in one statement about a lost collection.
 LANES_AT_ONCE = 20_000
+
+Recorded = Callable[[Sequence[UUID], str], Select[Any]]
 
 
 class Collections:
-    """Names and sizes of the collections of one kind of vectors; `table` has their rows."""
+    """Names and sizes of the collections of one kind of vectors."""
 
-    def __init__(self, engine: AsyncEngine, table: str) -> None:
+    def __init__(self, engine: AsyncEngine, table: str, recorded: Recorded) -> None:
+        """`table`: the table with their rows; `recorded`: the query of `Projected.recorded`."""
+        self._recorded = recorded
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._table = table
 
@@ -58,25 +64,45 @@ class Collections:
         Returns the names of those that have rows.
         """
         marked: set[str] = set()
-        after = UUID(int=0)
         async with self._single.connect() as connection:
-            while True:
-                query = select(lanes).where(lanes.c.id > after).order_by(lanes.c.id)
-                rows = (await connection.execute(query.limit(LANES_AT_ONCE))).all()
-                if not rows:
-                    return marked
-                after = rows[-1].id
-                of = {
-                    row.id: collection_of(
-                        Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id)
-                    )
-                    for row in rows
-                }
-                values = {
-                    "lane_ids": [lane_id for lane_id, name in of.items() if name in names],
-                    "embedder": embedder,
-                }
+            async for of in _lanes_of(connection, names, collection_of):
+                values = {"lane_ids": list(of), "embedder": embedder}
                 changed = await connection.execute(
                     statement("mark_lanes_stale", self._table), values
                 )
                 marked |= {of[row.lane_id] for row in changed}
+        return marked
+
+    async def expected(
+        self, names: Collection[str], collection_of: Callable[[Scope], str], *, embedder: str
+    ) -> Counter[str]:
+        """Return the number of rows that each of these collections should have, without stale ones.
+
+        Reads all lanes, and the rows of those in the collections.
+        """
+        numbers = Counter[str]()
+        async with self._single.connect() as connection:
+            async for of in _lanes_of(connection, names, collection_of):
+                for row in await connection.execute(self._recorded(list(of), embedder)):
+                    numbers[of[row.lane_id]] += row.rows
+        return numbers
+
+
+async def _lanes_of(
+    connection: AsyncConnection, names: Collection[str], collection_of: Callable[[Scope], str]
+) -> AsyncIterator[dict[UUID, str]]:
+    """Yield the lanes of these collections with their collections, some at a time."""
+    after = UUID(int=0)
+    while True:
+        query = select(lanes).where(lanes.c.id > after).order_by(lanes.c.id)
+        rows = (await connection.execute(query.limit(LANES_AT_ONCE))).all()
+        if not rows:
+            return
+        after = rows[-1].id
+        of = {
+            row.id: collection_of(
+                Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id)
+            )
+            for row in rows
+        }
+        yield {lane_id: name for lane_id, name in of.items() if name in names}

@@ -217,16 +217,16 @@ class VectorIndex:
     async def heal(self) -> list[str]:
         """Mark the rows of lost collections as stale. Returns the names of the collections.
 
-        A collection is lost if it is missing, or has less than half of its records at the last
-        check. Errors: StoreUnavailable.
+        A collection is lost if it is missing, or has less than half of the records that it had at
+        the last check and that the ledger expects. Errors: StoreUnavailable.
         """
         known = await self.source.collections.known(self._family)
         infos = {name: await self._store.col_info(name) for name in {*known, *await self._stored()}}
-        lost = [
-            name
-            for name, records in known.items()
-            if (info := infos.get(name)) is None or 2 * info.count < records
-        ]
+        counts = {name: info.count for name, info in infos.items() if info is not None}
+        small = [name for name, count in counts.items() if 2 * count < known.get(name, 0)]
+        expected = await self._expected(small)
+        lost = [name for name in known if name not in counts]
+        lost += [name for name in small if 2 * counts[name] < expected[name]]
         if lost:
             log.warning("vectors_lost", collections=len(lost))
             with_rows = await self.source.collections.mark_stale(
@@ -234,12 +234,20 @@ class VectorIndex:
                 lambda scope: self._of(scope, self._embedder.name),
                 embedder=self._embedder.name,
             )
-            missing = {name for name in lost if infos.get(name) is None}
-            await self.source.collections.forget(missing - with_rows)
-        for name, info in infos.items():
-            if info is not None:
-                await self.source.collections.note(name, info.count)
+            await self.source.collections.forget(set(lost) - counts.keys() - with_rows)
+        for name, count in counts.items():
+            await self.source.collections.note(name, count)
         return lost
+
+    async def _expected(self, names: Sequence[str]) -> Counter[str]:
+        """The number of records that the ledger expects in each of these collections."""
+        if not names:
+            return Counter()
+        return await self.source.collections.expected(
+            names,
+            lambda scope: self._of(scope, self._embedder.name),
+            embedder=self._embedder.name,
+        )
 
     async def fill_large(self) -> int:
         """Fill the requested own collections of large scopes. Returns the number of rows written.

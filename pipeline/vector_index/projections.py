@@ -130,7 +130,7 @@ class Projected(ABC):
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
-        self.collections = Collections(engine, self.table)
+        self.collections = Collections(engine, self.table, self.recorded)
         self.own = OwnCollections(engine)
         self.compactions = Compactions(engine)
 
@@ -187,6 +187,14 @@ class Projected(ABC):
         values = {**where, "embedder": embedder, "limit": limit}
         rows = await self._direct.rows(self.stale(*where), values)
         return [(row.id, row.embedding) for row in rows]
+
+    @staticmethod
+    @abstractmethod
+    def recorded(lane_ids: Sequence[UUID], embedder: str) -> Select[Any]:
+        """Query for the numbers of rows of lanes that the index should have, without stale ones.
+
+        Columns: `lane_id` and `rows`.
+        """
 
     @staticmethod
     @abstractmethod

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.events import EventType
 from pipeline.domain.filters import parse
+from pipeline.memories.delete_by_filter import DeleteRequest
 from pipeline.search.query import Query
 from pipeline.search.service import SearchResult, search
 from pipeline.vector_index.index import VectorIndex
@@ -76,6 +78,28 @@ async def test_a_collection_far_emptier_than_before_is_filled_again(engine: Engi
     await engine.vectors.delete(name, [record.id for record in records[1:]])
     assert await index.heal() == [name]
     assert await index.catch_up() == 8
+
+
+@pytest.mark.parametrize("kind", ["memories", "turns"])
+async def test_a_large_deletion_is_no_loss(engine: Engine, kind: str) -> None:
+    in_one_bucket(engine)
+    source = engine.ledger.memory_vectors if kind == "memories" else engine.ledger.turn_vectors
+    index = engine.services.index.of(source)
+    for text in ("I like tea.", "I own a boat.", "I live in Bern."):
+        await engine.add(text, user_id="maya")
+    await engine.add("I work at Acme.", user_id="jon")
+    await engine.drain()
+    await index.catch_up()
+    assert await index.heal() == []
+    tree = parse({"user_id": "maya"})
+    await engine.ledger.clearing.clear(
+        engine.project.id, DeleteRequest(EventType.DELETE_ALL, tree, {})
+    )
+    await index.catch_up()
+    [name] = [each for each in await engine.vectors.list_cols() if each.startswith(kind)]
+    assert len(await engine.vectors.list(name, where={}, limit=10)) == 1
+    assert await index.heal() == []
+    assert await index.catch_up() == 0
 
 
 async def test_a_missing_collection_without_memories_is_not_reported_after_healing(
