@@ -4,6 +4,8 @@
     fresh  ──► used
     old    ──► used, and counted again beside the search
 
+A scope that has become small has none: it is compared whole again.
+
 They are in no table: no writer maintains them, and no result shows them.
 """
 
@@ -27,7 +29,8 @@ FRESH_S, USED_S = 60.0, 3_600.0
 # Memory of a process for the statistics of all scopes; those of one have up to 10 MB.
 MOST_BYTES, LARGEST_SHARE = 40_000_000, 0.25
 
-Count = Callable[[], Awaitable[WordStatistics]]
+# Counts the words of a scope; None if it is small.
+Count = Callable[[], Awaitable[WordStatistics | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,11 @@ class StatisticsCache:
             task.add_done_callback(lambda _: self._recounts.pop(scope, None))
         return entry.statistics
 
-    async def counted(self, scope: Hashable, count: Count) -> WordStatistics:
-        """The statistics of a scope. Scopes are counted one at a time, to bound the load."""
+    async def counted(self, scope: Hashable, count: Count) -> WordStatistics | None:
+        """The statistics of a scope; None if it is small.
+
+        Scopes are counted one at a time, to bound the load.
+        """
         async with self._one_at_a_time:
             if statistics := self.get(scope, count):
                 return statistics
@@ -73,7 +79,10 @@ class StatisticsCache:
         except TransientError as error:
             log.warning("words_not_counted", code=error.code)
 
-    async def _count(self, scope: Hashable, count: Count) -> WordStatistics:
+    async def _count(self, scope: Hashable, count: Count) -> WordStatistics | None:
         statistics = await count()
-        self._kept[scope] = _Kept(statistics, self._clock())
+        if statistics is None:
+            self._kept.pop(scope, None)
+        else:
+            self._kept[scope] = _Kept(statistics, self._clock())
         return statistics

@@ -158,6 +158,8 @@ class Passages:
             if not where.shape.of_memories or rows[0]["texts"] <= MOST_WHOLE:
                 return _word_hits(rows)
             statistics = await self._statistics.counted(*self._counting(where))
+            if statistics is None:
+                return replace(_word_hits(rows), cut=True)
         lookups = statistics.lookups(query_terms)
         values = {**where.values, **looking(lookups, statistics, where.pins)}
         values |= {"limit": limit, "with_terms": with_terms}
@@ -190,15 +192,20 @@ class Passages:
         scope = (where.project_id, tuple(sorted(where.pins.items())))
         return scope, partial(self._count_words, where.of_pins)
 
-    async def _count_words(self, where: Where) -> WordStatistics:
-        """Count the words of the newest texts, and the texts; the books have the number of many."""
+    async def _count_words(self, where: Where) -> WordStatistics | None:
+        """Count the words of the newest texts, and the texts; the books have the number of many.
+
+        None if the scope has few texts, and needs no lookups.
+        """
         [row] = await self._rows(word_counts, where.shape, where.values)
         texts = row["counted"]
+        if texts <= MOST_WHOLE:
+            return None
         if texts == MOST_COUNTED:
             values = {"in_project": where.project_id, **owner_names(where.pins)}
             [(memories,)] = await self._direct.rows(statement("memory_number"), values)
             texts = max(texts, memories or 0)
-        scale = texts / max(row["counted"], 1)
+        scale = texts / row["counted"]
         holding = {
             term: min(count * scale, texts)
             for term, count in zip(row["terms"] or (), row["counts"] or (), strict=True)

@@ -66,7 +66,7 @@ class WordStatistics:
     """Number of texts of a scope, their average length, and the number that have each term.
 
     They need not be exact: rarity is a logarithm. In a very large scope, `counted` of its texts,
-    the newest, are counted, and the numbers are scaled.
+    the newest, are counted, and the numbers are scaled. A scope without texts has no statistics.
     """
 
     texts: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from uuid import UUID
@@ -16,6 +17,7 @@ from pipeline.ledger import statements
 from pipeline.ledger.byte_cache import ByteCache
 from pipeline.ledger.engine import connect
 from pipeline.search import store
+from pipeline.search.statistics import FRESH_S, StatisticsCache
 from pipeline.search.store import Passages
 from pipeline.search.where import Where
 from pipeline.text import terms
@@ -124,6 +126,26 @@ async def test_a_new_memory_is_found_before_words_are_counted_again(
     await store_texts(engine, ["Quastenflosser"])
     assert len(await found(passages, where(engine), "quastenflosser")) == 1
     assert not await found(passages, where(engine), "unheard")
+
+
+async def test_a_scope_that_became_empty_and_is_filled_again_is_searched(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare_whole(monkeypatch, 3)
+    now = [0.0]
+    passages = Passages(engine.ledger.engine)
+    statistics = passages._statistics = StatisticsCache(clock=lambda: now[0])
+    await store_texts(engine, [f"tea {n}" for n in range(9)])
+    assert len(await found(passages, where(engine), "tea")) == 9
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(text("DELETE FROM memories"))
+    now[0] = FRESH_S
+    assert not await found(passages, where(engine), "tea")
+    await asyncio.gather(*statistics._recounts.values())
+    assert not await found(passages, where(engine), "tea")
+    await store_texts(engine, [f"tea again {n}" for n in range(9)])
+    ids, number = await passages.in_scope(engine.scope(), ["tea"], limit=200)
+    assert (len(ids), number) == (9, 9)
 
 
 async def test_rows_read_by_a_search_do_not_grow_with_the_scope(engine: Engine) -> None:
