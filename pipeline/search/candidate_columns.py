@@ -169,8 +169,11 @@ def as_candidate(row: Mapping[str, Any]) -> Candidate:
     )
 
 
-def best_first(placed: Select[Any] | CompoundSelect[Any], texts: ScalarSelect[int]) -> Select[Any]:
-    """Select candidates, best first, each with `texts`; without candidates, one row of NULLs."""
-    rows, size = placed.subquery("rows"), select(texts.label("texts")).subquery("size")
-    query = select(size.c.texts, *rows.c).select_from(size.outerjoin(rows, true()))
+def best_first(
+    placed: Select[Any] | CompoundSelect[Any], **totals: ScalarSelect[Any]
+) -> Select[Any]:
+    """Select candidates, best first, each with `totals`; without candidates, one row of NULLs."""
+    rows = placed.subquery("rows")
+    sizes = select(*(value.label(name) for name, value in totals.items())).subquery("sizes")
+    query = select(*sizes.c, *rows.c).select_from(sizes.outerjoin(rows, true()))
     return query.order_by(nulls_last(rows.c.share.desc()), rows.c.id, rows.c.ordinal)

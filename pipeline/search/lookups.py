@@ -14,9 +14,11 @@ from sqlalchemy import (
     ClauseElement,
     Float,
     Integer,
+    Select,
     Text,
     case,
     cast,
+    false,
     func,
     literal_column,
     select,
@@ -25,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on
 
 from pipeline.domain.filters import ENTITY_IDS
+from pipeline.ledger.filter_conditions import shown_of
 from pipeline.ledger.tables import memories
 from pipeline.search.bm25 import found_words, ranking_by_forms
 from pipeline.search.candidate_columns import WITH_TERMS, best_first, fact_columns, placed_facts
@@ -39,22 +42,15 @@ WORD_KEYS_OF = ("project_id", "lane_id", *ENTITY_IDS, "terms")
 
 
 def by_lookups(shape: Shape) -> ClauseElement:
-    """Select the ranked ones of the memories that the lookups of a query read, as candidates."""
-    lookup = statement("lookups").columns(most=Integer, wanted=ARRAY(BigInteger)).subquery("lookup")
-    rows = memories.alias("rows")
-    keys = func.word_keys(*(rows.c[name] for name in WORD_KEYS_OF), type_=ARRAY(BigInteger))
-    # With this condition alone, no plan can read the memories of the scope by another index.
-    read = (
-        select(rows)
-        .where(keys.contains(lookup.c.wanted), rows.c.state == literal_column("'ACTIVE'"))
-        .limit(lookup.c.most)
-        .lateral("read")
-    )
+    """Select the ranked ones of the memories that the lookups of a query read, as candidates.
+
+    `limited` in each row: a lookup has read as many as it may, so there may be more.
+    """
+    reads = _reads(shape).cte("reads")
     scope = (
-        select(*fact_columns(read), read.c.terms)
-        .select_from(lookup.join(read, true()))
-        .where(shape.on_current(read))
-        .ext(distinct_on(read.c.id))
+        select(*fact_columns(reads), reads.c.terms)
+        .where(shape.on_current(reads))
+        .ext(distinct_on(reads.c.id))
         .cte("scope")
     )
     ranked = ranking_by_forms(scope).cte("ranked")
@@ -68,7 +64,37 @@ def by_lookups(shape: Shape) -> ClauseElement:
     )
     its_terms = case((WITH_TERMS, first.c.terms)).label("terms")
     texts = select(func.count()).select_from(scope).scalar_subquery()
-    return best_first(placed_facts(first, *found_words(first), its_terms), texts)
+    limited = select(func.coalesce(func.bool_or(reads.c.is_last), false())).scalar_subquery()
+    placed = placed_facts(first, *found_words(first), its_terms)
+    return best_first(placed, texts=texts, limited=limited)
+
+
+def _reads(shape: Shape) -> Select[Any]:
+    """Select the memories that each lookup reads, up to its limit.
+
+    Those of temporary runs are left out before the limit: the statistics do not count them.
+    """
+    lookup = statement("lookups").columns(most=Integer, wanted=ARRAY(BigInteger)).subquery("lookup")
+    rows = memories.alias("rows")
+    keys = func.word_keys(*(rows.c[name] for name in WORD_KEYS_OF), type_=ARRAY(BigInteger))
+    # OFFSET 0: with these conditions alone, no plan can read the memories by another index.
+    having_words = (
+        select(rows)
+        .where(keys.contains(lookup.c.wanted), rows.c.state == literal_column("'ACTIVE'"))
+        .correlate(lookup)
+        .offset(literal_column("0"))
+        .subquery("having_words")
+    )
+    read = (
+        select(having_words, func.row_number().over().label("number"))
+        .where(shown_of(having_words, shape.tree))
+        .limit(lookup.c.most)
+        .lateral("read")
+    )
+    # Not the vector, which has a kilobyte or more.
+    columns = [read.c[column.name] for column in memories.c if column.name != "embedding"]
+    is_last = (read.c.number == lookup.c.most).label("is_last")
+    return select(*columns, is_last).select_from(lookup.join(read, true()))
 
 
 def looking(

@@ -167,7 +167,8 @@ class Passages:
         hits = _word_hits(rows)
         for candidate in hits.candidates.values():  # as words of the turns, which are terms
             candidate.words = [query_terms[int(position)] for position in candidate.words]
-        return replace(hits, cut=lookups.cut, texts=statistics.texts)
+        cut = lookups.cut or rows[0]["limited"]
+        return replace(hits, cut=cut, texts=statistics.texts)
 
     async def in_scope(
         self, scope: Scope, query_terms: Sequence[str], *, limit: int
@@ -388,7 +389,7 @@ def _ranked_first(shape: Shape, scope: CTE) -> ClauseElement:
     else:
         is_fact = first.c.ordinal == FACT
         placed = union_all(facts.where(is_fact), turns.where(~is_fact))
-    return best_first(placed, texts)
+    return best_first(placed, texts=texts)
 
 
 def _word_hits(rows: Sequence[Any]) -> WordHits:

@@ -60,7 +60,7 @@ DECLARED: Mapping[str, tuple[int, str]] = {
         "words of the newest MOST_COUNTED memories",
     ),
     r"WITH scope AS \(SELECT facts.id": (10_100, "a scope of at most MOST_WHOLE is read whole"),
-    r"WITH scope AS \(SELECT DISTINCT ON": (8_000, "lookups of words have a limit"),
+    r"WITH reads AS \(SELECT": (8_000, "lookups of words have a limit"),
 }
 # Routes whose work is that of a whole project or installation, by design.
 WHOLE = {

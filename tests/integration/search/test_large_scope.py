@@ -148,6 +148,35 @@ async def test_a_scope_that_became_empty_and_is_filled_again_is_searched(
     assert (len(ids), number) == (9, 9)
 
 
+async def test_temporary_sessions_hide_no_memory(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare_whole(monkeypatch, 3)
+    await store_texts(engine, [f"tea in a session {n}" for n in range(200)])
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(text("UPDATE memories SET temporary = true, run_id = 'night'"))
+    await store_texts(engine, [f"tea {n}" for n in range(9)])
+    passages = Passages(engine.ledger.engine)
+    assert len(await found(passages, where(engine), "tea")) == 9
+    session = {"AND": [MAYA, {"run_id": {"in": ["night", "day"]}}]}
+    hits = await passages.by_words(where(engine, session), ["tea"], limit=200)
+    assert hits.shares
+    assert hits.cut
+
+
+async def test_a_search_with_old_statistics_says_that_it_read_too_little(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare_whole(monkeypatch, 3)
+    await store_texts(engine, [f"tea {n}" for n in range(9)])
+    passages = Passages(engine.ledger.engine)
+    before = await passages.by_words(where(engine), ["tea"], limit=200)
+    assert not before.cut
+    await store_texts(engine, [f"tea import {n}" for n in range(200)])
+    after = await passages.by_words(where(engine), ["tea"], limit=200)
+    assert after.cut
+
+
 async def test_rows_read_by_a_search_do_not_grow_with_the_scope(engine: Engine) -> None:
     fill = """INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash, terms,
             attributed_to, embedding, embedder, said_at, valid_from)
