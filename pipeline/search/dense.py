@@ -3,6 +3,8 @@
     ids only        index ──► 200 nearest ──► enough of them match? ──► done
     further filter  ledger: count the matches ──► ≤ 5,000: compare all of them, exactly
                                               └─► more: index, 200 ► 1,000 ► 5,000 nearest
+    much not yet in the index                    ≤ 5,000: compare all of them, exactly
+                                             └─► more: the index and its newest changes, partial
     at a time       ledger: count the states ──► ≤ 5,000: compare all of them, exactly
                                              └─► more: words alone, incomplete
 
@@ -17,6 +19,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 import structlog
 
@@ -78,7 +81,8 @@ class DenseHits:
     """Cosines of the nearest passages.
 
     `cut`: highest cosine that a passage left out by the index can have. `exact`: all matches were
-    compared. `incomplete`: too few were found. Without a vector the channel did not answer.
+    compared. `incomplete`: too few were found. `partial`: memories that the index lacks so far were
+    not all compared. Without a vector the channel did not answer.
     """
 
     vector: Vector = field(default_factory=lambda: NO_VECTOR)
@@ -86,6 +90,7 @@ class DenseHits:
     cut: float = NOTHING_CUT
     exact: bool = False
     incomplete: bool = False
+    partial: bool = False
 
     @property
     def degraded(self) -> bool:
@@ -101,15 +106,24 @@ async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> Dens
     if not query.vector.size:
         return DenseHits()
     try:
-        if not query.where.is_current:
-            exact = await _exact(query, stores, limit=limit)
-            return exact or DenseHits(query.vector, exact=True, incomplete=True)
-        exact = None if of_pins_only(query.filter) else await _exact(query, stores, limit=limit)
-        return exact or await _indexed(query, stores, limit=limit)
+        if query.where.is_current:
+            return await _current(query, stores, limit=limit)
+        exact = await _exact(query, stores, limit=limit)
+        return exact or DenseHits(query.vector, exact=True, incomplete=True)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
         telemetry.searches_without_vectors.inc()
         return DenseHits()
+
+
+async def _current(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits:
+    """Return the first hits among current passages: exactly, or those of the index."""
+    by_ids = of_pins_only(query.filter)
+    exact = None if by_ids else await _exact(query, stores, limit=limit)
+    hits = exact or await _indexed(query, stores, limit=limit)
+    if hits.partial and by_ids:
+        return await _exact(query, stores, limit=limit) or hits
+    return hits
 
 
 def is_short(hits: DenseHits, candidates: Sequence[Candidate], query: DenseQuery) -> bool:
@@ -176,25 +190,36 @@ async def _indexed(query: DenseQuery, stores: DenseStores, *, limit: int) -> Den
     looks = await asyncio.gather(
         *(kind(stores, ids, query, limit=limit) for kind in kinds for ids in scopes)
     )
-    cosines = {key: cosine for look, _ in looks for key, cosine in look.items()}
-    cut = max((cut for _, cut in looks), default=NOTHING_CUT)
-    return DenseHits(query.vector, cosines, cut=cut)
+    cosines = {key: cosine for look in looks for key, cosine in look.cosines.items()}
+    cut = max((look.cut for look in looks), default=NOTHING_CUT)
+    partial = not all(look.complete for look in looks)
+    return DenseHits(query.vector, cosines, cut=cut, partial=partial)
+
+
+class _Look(NamedTuple):
+    """Result of one query of an index; see `DenseHits` and `NearestHits`."""
+
+    cosines: Mapping[PassageKey, float]
+    cut: float
+    complete: bool
 
 
 async def _facts(
     stores: DenseStores, ids: Mapping[str, str], query: DenseQuery, *, limit: int
-) -> tuple[dict[PassageKey, float], float]:
-    hits = await stores.index.nearest(ids, query.vector, limit=limit, stale=query.stale)
-    return {PassageKey(hit.id): hit.similarity for hit in hits}, _cut(hits, limit)
+) -> _Look:
+    near = await stores.index.nearest(ids, query.vector, limit=limit, stale=query.stale)
+    cosines = {PassageKey(hit.id): hit.similarity for hit in near.hits}
+    return _Look(cosines, _cut(near.hits, limit), near.complete)
 
 
 async def _turns(
     stores: DenseStores, ids: Mapping[str, str], query: DenseQuery, *, limit: int
-) -> tuple[dict[PassageKey, float], float]:
+) -> _Look:
     assert stores.turns is not None
-    hits = await stores.turns.nearest(ids, query.vector, limit=limit)
-    keys = await stores.ledger.turn_vectors.keys([hit.id for hit in hits])
-    return {keys[hit.id]: hit.similarity for hit in hits if hit.id in keys}, _cut(hits, limit)
+    near = await stores.turns.nearest(ids, query.vector, limit=limit)
+    keys = await stores.ledger.turn_vectors.keys([hit.id for hit in near.hits])
+    cosines = {keys[hit.id]: hit.similarity for hit in near.hits if hit.id in keys}
+    return _Look(cosines, _cut(near.hits, limit), near.complete)
 
 
 def _cut(hits: Sequence[VectorHit], limit: int) -> float:

@@ -272,7 +272,7 @@ async def _result(
         hits,
         relations or (),
         degraded_parts=_degraded_parts(
-            meaning=dense.degraded,
+            meaning=dense.degraded or dense.partial,
             words=words.degraded,
             relations=relations is None or (walk is not None and walk.incomplete),
             rerank=reranking.failed,
@@ -294,7 +294,7 @@ def _cutoff(query: Query, words: WordHits, dense: DenseHits) -> Cutoff:
         threshold=0.0 if dense.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
-        lenient=query.is_cut and not (dense.degraded or words.degraded),
+        lenient=query.is_cut and not (dense.degraded or dense.partial or words.degraded),
     )
 
 

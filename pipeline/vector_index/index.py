@@ -66,6 +66,14 @@ class SoughtIds:
         return self.owner_hashes is None or may_hold(collection, self.owner_hashes)
 
 
+@dataclass(frozen=True, slots=True)
+class NearestHits:
+    """The nearest records. `complete`: False if there were too many stale rows to compare all."""
+
+    hits: Sequence[VectorHit]
+    complete: bool
+
+
 class VectorIndex:
     """Vectors of one source in a store.
 
@@ -362,7 +370,7 @@ class VectorIndex:
 
     async def nearest(
         self, where: Mapping[str, str], vector: Vector, *, limit: int, stale: bool = True
-    ) -> list[VectorHit]:
+    ) -> NearestHits:
         """Return the nearest records whose ids equal `where` (project_id and any scope ids).
 
         `stale`: compare the ledger's stale rows, too; False if there were none a moment ago.
@@ -380,7 +388,8 @@ class VectorIndex:
             )
         hits = {hit.id: hit for hits in hit_lists for hit in hits}
         hits |= {key: VectorHit(key, cosine) for key, cosine in late.items()}
-        return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
+        best = sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
+        return NearestHits(best, complete=len(late) < MOST_STALE)
 
     async def nearest_in_lane(
         self, scope: Scope, vectors: Sequence[Vector], *, limit: int, least: int = 0

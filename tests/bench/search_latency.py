@@ -131,9 +131,9 @@ async def ask(index: VectorIndex, *, clients: int, one_user: bool) -> dict[str, 
             if one_user:
                 where["user_id"] = f"user-{number * 7 % USERS}"
             began = time.perf_counter()
-            hits = await index.nearest(where, vector, limit=LIMIT)
+            near = await index.nearest(where, vector, limit=LIMIT)
             took_ms.append((time.perf_counter() - began) * 1000)
-            assert hits
+            assert near.hits
 
     began, before_s = time.perf_counter(), cpu_s()
     await asyncio.gather(*(client() for _ in range(clients)))

@@ -297,8 +297,8 @@ async def recalled(running: Stack, name: str, scopes: Sequence[Filled]) -> Figur
             }
             for number in range(50):
                 query = embedding(texts.question(number))
-                hits = await index.nearest(where, query, limit=200)
-                shares.append(filled.recall(query, [hit.id for hit in hits]))
+                near = await index.nearest(where, query, limit=200)
+                shares.append(filled.recall(query, [hit.id for hit in near.hits]))
             figures[str(filled.size)] = round(float(np.mean(shares)), 3)
     return figures
 

@@ -1,17 +1,23 @@
-"""Writes of stale vectors to several collections."""
+"""Stale vectors: writes to several collections, and searches beside very many of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.filters import parse
 from pipeline.ledger.tables import memories
 from pipeline.ports import VectorRecord
+from pipeline.search import dense
+from pipeline.search.query import Query
+from pipeline.search.service import DegradedPart, SearchResult, search
+from pipeline.vector_index import index as vector_index
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
+from tests.support.stored import QUESTION, store
 from tests.support.vectors_memory import InMemoryVectors
 
 USERS = ("maya", "jon", "lea", "ana", "tom")
@@ -46,3 +52,41 @@ async def test_collections_written_before_an_error_are_recorded(engine: Engine) 
     assert 0 < left < len(USERS)
     assert await index.catch_up() == left
     assert await stale(engine) == 0
+
+
+async def searched(engine: Engine) -> SearchResult:
+    services = engine.services
+    query = Query(QUESTION, parse({"user_id": "maya"}), top_k=3, threshold=0.0)
+    return await search(
+        engine.project.id,
+        query,
+        ledger=engine.ledger,
+        embedder=services.embedder,
+        index=services.index,
+    )
+
+
+async def test_a_scope_with_very_many_stale_vectors_is_compared_exactly_or_named_as_degraded(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an import: the newest stale vectors are not the nearest ones."""
+    await store(engine, 9, 0.1, {"user_id": "maya"})
+    await store(engine, 1, 0.99, {"user_id": "maya"})
+    before = await searched(engine)
+    best = before.hits[0].key
+    assert not before.degraded
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(text("UPDATE memories SET projected_version = 0"))
+        oldest = "UPDATE memories SET updated_at = updated_at - interval '1 s' WHERE id = :best"
+        await connection.execute(text(oldest), {"best": best.id})
+        ids = (await connection.scalars(select(memories.c.id))).all()
+    for name in await engine.vectors.list_cols():
+        await engine.vectors.delete(name, ids)
+    monkeypatch.setattr(vector_index, "MOST_STALE", 5)
+    exact = await searched(engine)
+    assert exact.hits[0].key == best
+    assert not exact.degraded
+    monkeypatch.setattr(dense, "MOST_EXACT", 9)
+    partial = await searched(engine)
+    assert partial.degraded_parts == [DegradedPart.MEANING]
+    assert len(partial.hits) == 3

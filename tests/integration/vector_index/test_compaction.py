@@ -101,7 +101,8 @@ async def near(engine: Engine) -> set[UUID]:
     """Ids that a search finds."""
     [vector] = await engine.services.embedder.embed([QUESTION])
     where = {"project_id": str(engine.project.id), **MAYA}
-    return {hit.id for hit in await engine.services.index.nearest(where, vector, limit=50)}
+    near = await engine.services.index.nearest(where, vector, limit=50)
+    return {hit.id for hit in near.hits}
 
 
 @pytest.fixture

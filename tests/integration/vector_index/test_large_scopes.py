@@ -95,7 +95,7 @@ async def near(engine: Engine, ids: Mapping[str, str] = MAYA, *, limit: int = 50
     [vector] = await engine.services.embedder.embed([QUESTION])
     where = {"project_id": str(engine.project.id), **ids}
     index = index_of(engine)
-    return {hit.id for hit in await index.nearest(where, vector, limit=limit)}
+    return {hit.id for hit in (await index.nearest(where, vector, limit=limit)).hits}
 
 
 async def active(engine: Engine, ids: Mapping[str, str] = MAYA) -> set[UUID]:
@@ -376,7 +376,7 @@ async def test_without_the_setting_they_are_deleted(engine: Engine, store_of: Wa
     off = restarted(engine, rows=0)
     [vector] = await engine.services.embedder.embed([QUESTION])
     where = {"project_id": str(engine.project.id), **MAYA}
-    assert len(await off.nearest(where, vector, limit=50)) == ROWS
+    assert len((await off.nearest(where, vector, limit=50)).hits) == ROWS
     assert all(where for _, where in store_of.searched)
     await off.large.check()
     assert (await state(engine), await store_of.own()) == ([], [])

@@ -59,7 +59,8 @@ async def near(engine: Engine, ids: Mapping[str, str] = MAYA) -> set[UUID]:
     """Ids that the index returns, read by a process that was just started."""
     [vector] = await engine.services.embedder.embed(["bird"])
     where = {"project_id": str(engine.project.id), **ids}
-    return {hit.id for hit in await turns_of(engine).nearest(where, vector, limit=50)}
+    near = await turns_of(engine).nearest(where, vector, limit=50)
+    return {hit.id for hit in near.hits}
 
 
 async def stored_turns(engine: Engine, ids: Mapping[str, str] = MAYA) -> set[UUID]:

@@ -100,8 +100,8 @@ async def nearest(engine: Engine, text: str, user: str = "maya") -> list[tuple[U
     """Hits of the index itself: ids and cosines."""
     [vector] = await engine.services.embedder.embed([text])
     where = {"project_id": str(engine.project.id), "user_id": user}
-    hits = await engine.services.index.nearest(where, vector, limit=10)
-    return [(hit.id, round(hit.similarity, 5)) for hit in hits]
+    near = await engine.services.index.nearest(where, vector, limit=10)
+    return [(hit.id, round(hit.similarity, 5)) for hit in near.hits]
 
 
 async def searched(engine: Engine, text: str) -> list[tuple[str, float]]:
@@ -121,11 +121,10 @@ async def searched(engine: Engine, text: str) -> list[tuple[str, float]]:
 async def heard(engine: Engine, text: str) -> list[float]:
     """Cosines of the turns that the index of turns finds."""
     [vector] = await engine.services.embedder.embed([text])
-    hits = await engine.turns.nearest({"project_id": str(engine.project.id)}, vector, limit=10)
-    assert set(await engine.ledger.turn_vectors.keys([hit.id for hit in hits])) == {
-        hit.id for hit in hits
-    }
-    return [round(hit.similarity, 5) for hit in hits]
+    near = await engine.turns.nearest({"project_id": str(engine.project.id)}, vector, limit=10)
+    ids = [hit.id for hit in near.hits]
+    assert set(await engine.ledger.turn_vectors.keys(ids)) == set(ids)
+    return [round(hit.similarity, 5) for hit in near.hits]
 
 
 async def stale(ledger: Ledger, table: Table = memories) -> int:
