@@ -12,7 +12,7 @@ MOST_LINES = 1_000
 
 
 class ImportRequest(OwnRequest):
-    """Lines of an export. `new_ids`: replace each id by one derived from it and the project."""
+    """Lines of an export. `new_ids`: replace also the ids that rows of the project have."""
 
     model_config = ConfigDict(
         json_schema_extra={

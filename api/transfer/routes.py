@@ -41,12 +41,13 @@ async def export(api: Given, project: Caller, ids: EntityIds) -> JsonLines:
 async def import_lines(
     request: ImportRequest, api: Given, project: Caller
 ) -> ImportedJson | ImportCountsJson:
-    """Store the lines of an export: one event for each of their scopes, with a receipt. Ids and
-    times stay; no language model is called.
+    """Store the lines of an export: one event for each of their scopes, with a receipt. Times stay;
+    no language model is called.
 
     Lines that are stored already change nothing, so an import can be repeated. With `dry_run` the
-    response counts what would be stored. 409 if another project has one of the ids: then use
-    `new_ids`.
+    response counts what would be stored. Ids stay if the server has no other project. If it has,
+    those of the project's own rows stay, and each other id is replaced by one that is derived from
+    it and the project; with `new_ids` all ids are.
     """
     ledger = api.stores.ledger
     if request.dry_run:
@@ -54,7 +55,7 @@ async def import_lines(
             request.records, project.id, new_ids=request.new_ids, ledger=ledger
         )
         return transfer_responses.counts(counts)
-    for scope in imports.by_scope(request.records, project.id, new_ids=request.new_ids):
+    for scope in imports.scopes_of(request.records, project.id):
         api.backpressure.admit(scope)
     events = await imports.accept_import(
         request.records,

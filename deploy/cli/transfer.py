@@ -89,7 +89,7 @@ def import_source(
     ] = SourceKind.MEMLANE,
     new_ids: Annotated[
         bool,
-        typer.Option("--new-ids", help="Replace each id: for a copy beside the original project."),
+        typer.Option("--new-ids", help="Replace each id: for a second copy in a project."),
     ] = False,
     history: Annotated[
         Path | None,
@@ -109,9 +109,10 @@ def import_source(
 ) -> None:
     """Store the lines of an export, Mem0's memories with their history, or conversations.
 
-    Memories keep their ids and times, and no language model is called. Conversations are added
-    turn by turn, like those of a chat backend. Run it again after an interruption: what is stored
-    already changes nothing. Exit code 1 if a part could not be stored.
+    Memories keep their times, and their ids if the server has no other project; no language model
+    is called. Conversations are added turn by turn, like those of a chat backend. Run it again
+    after an interruption: what is stored already changes nothing. Exit code 1 if a part could not
+    be stored.
     """
     with options(context).connect() as api:
         if kind is SourceKind.CHATS:

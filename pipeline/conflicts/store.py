@@ -180,8 +180,13 @@ class Conflicts:
         return event_id, [c.before.id for c in changes if c.outcome is not Outcome.NOOP]
 
 
-_STANDING = and_(
+# A member's memory, in the lane of the conflict.
+_ITS_MEMORY = and_(
     memories.c.id == conflict_members.c.memory_id,
+    memories.c.lane_id == conflict_members.c.lane_id,
+)
+_STANDING = and_(
+    _ITS_MEMORY,
     memories.c.state == "ACTIVE",
     memories.c.text_hash == conflict_members.c.text_hash,
 )
@@ -204,6 +209,7 @@ _CONTESTED = (
             _other,
             and_(
                 _other.c.id == _against.c.memory_id,
+                _other.c.lane_id == _against.c.lane_id,
                 _other.c.state == "ACTIVE",
                 _other.c.text_hash == _against.c.text_hash,
             ),
@@ -212,7 +218,10 @@ _CONTESTED = (
     .where(conflict_members.c.conflict_id == conflicts.c.id)
     .correlate(conflicts)
 )
-_WITH_EVENT = conflicts.outerjoin(events, events.c.id == conflicts.c.resolved_by)
+_WITH_EVENT = conflicts.outerjoin(
+    events,
+    and_(events.c.id == conflicts.c.resolved_by, events.c.project_id == conflicts.c.project_id),
+)
 _DECIDED = and_(conflicts.c.resolved_by.is_not(None), events.c.undone_at.is_(None))
 _shown_state = case(
     (or_(_DECIDED, ~_CONTESTED), ConflictState.RESOLVED.value),
@@ -233,7 +242,7 @@ _MEMBERS: Select[Any] = (
         memories.c.said_at,
         exists().where(_STANDING).correlate(conflict_members).label("standing"),
     )
-    .select_from(conflict_members.join(memories, memories.c.id == conflict_members.c.memory_id))
+    .select_from(conflict_members.join(memories, _ITS_MEMORY))
     .distinct()
     .order_by(memories.c.said_at, memories.c.id)
 )

@@ -154,7 +154,7 @@ class Undo:
                     return None
                 values = {"memory_ids": changed}
                 await connection.execute(memory_statement("queue_deliveries"), values)
-                gone, back = await _relations(connection, event_id)
+                gone, back = await _relations(connection, event)
                 at = await _mark(connection, event_id)
                 await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
                 await _show_turns(connection, event_id)
@@ -309,14 +309,15 @@ def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
     }
 
 
-async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, int]:
+async def _relations(connection: AsyncConnection, event: Row[Any]) -> tuple[int, int]:
     """Expire the event's relations; restore those it ended, unless they were stated again.
 
     A relation whose successor was ended by a later event ends then, as if the event had never been.
     The event's relations held at no time, also those that it stated as ended.
     """
-    mine = relations.c.event_id == event_id
-    closed = await _closed_later(connection, event_id)
+    in_project = relations.c.project_id == event.project_id
+    mine = and_(relations.c.event_id == event.id, in_project)
+    closed = await _closed_later(connection, event)
     shown = or_(relations.c.expired_at.is_(None), relations.c.valid_to.is_not(None))
     gone = await connection.execute(
         update(relations)
@@ -339,7 +340,7 @@ async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, 
         await connection.execute(ended.values(**end))
     back = await connection.execute(
         update(relations)
-        .where(relations.c.ended_by == event_id, ~stored_again)
+        .where(relations.c.ended_by == event.id, in_project, ~stored_again)
         .values(valid_to=None, expired_at=None, ended_by=None)
     )
     return gone.rowcount, back.rowcount
@@ -357,7 +358,7 @@ async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
 
 
 async def _closed_later(
-    connection: AsyncConnection, event_id: UUID
+    connection: AsyncConnection, event: Row[Any]
 ) -> dict[UUID, Mapping[str, Any]]:
     """The ends of the relations that the event ended and whose successors a later event ended."""
     successor = relations.alias("successor")
@@ -367,7 +368,7 @@ async def _closed_later(
         .join(
             successor,
             and_(
-                successor.c.event_id == event_id,
+                successor.c.event_id == event.id,
                 *(
                     successor.c[name] == relations.c[name]
                     for name in ("lane_id", "source_id", "relation")
@@ -377,10 +378,14 @@ async def _closed_later(
                     # The rest of the relation, which the event has interrupted.
                     successor.c.destination_id == relations.c.destination_id,
                 ),
-                successor.c.ended_by != event_id,
+                successor.c.ended_by != event.id,
             ),
         )
-        .where(relations.c.ended_by == event_id, relations.c.event_id != event_id)
+        .where(
+            relations.c.ended_by == event.id,
+            relations.c.project_id == event.project_id,
+            relations.c.event_id != event.id,
+        )
     )
     rows = (await connection.execute(query)).all()
     return {

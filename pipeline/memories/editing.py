@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -131,15 +131,22 @@ async def end_unstated(
         )
         .exists()
     )
-    event_ids = select(memories.c.event_id).where(retired, memories.c.event_id.is_not(None))
-    of_event = and_(relations.c.memory_id.is_(None), relations.c.event_id.in_(event_ids), ~stated)
-    gone, lane_ids = (select(c).where(retired) for c in (memories.c.id, memories.c.lane_id))
-    merged = memories.alias("merged")
-    into_gone = select(merged.c.id).where(
-        merged.c.superseded_by.in_(gone), merged.c.lane_id.in_(lane_ids)
+    sources = select(memories.c.event_id, memories.c.lane_id).where(
+        retired, memories.c.event_id.is_not(None)
     )
+    of_event = and_(
+        relations.c.memory_id.is_(None),
+        tuple_(relations.c.event_id, relations.c.lane_id).in_(sources),
+        ~stated,
+    )
+    gone = select(memories.c.id, memories.c.lane_id).where(retired)
+    merged = memories.alias("merged")
+    into_gone = select(merged.c.id, merged.c.lane_id).where(
+        tuple_(merged.c.superseded_by, merged.c.lane_id).in_(gone)
+    )
+    stated_by = tuple_(relations.c.memory_id, relations.c.lane_id)
     of_memory = and_(
-        or_(relations.c.memory_id.in_(gone), relations.c.memory_id.in_(into_gone)),
+        or_(stated_by.in_(gone), stated_by.in_(into_gone)),
         ~among(relations.c.memory_id, keep),
     )
     for unstated in (of_memory, of_event):
@@ -162,9 +169,13 @@ async def end_unsaid(
 
     A text that takes something back says none.
     """
+    its_memory = and_(
+        memories.c.id == relations.c.memory_id, memories.c.lane_id == relations.c.lane_id
+    )
     stated = (
         select(relations.c.id, entities.c.name)
         .join(entities, entities.c.id == relations.c.destination_id)
+        .join(memories, its_memory)
         .where(among(relations.c.memory_id, memory_ids), relations.c.expired_at.is_(None))
     )
     rows = (await connection.execute(stated)).all()

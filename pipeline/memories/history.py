@@ -135,6 +135,9 @@ class MemoryHistory:
         self, project_id: ProjectId, memory_ids: Sequence[UUID]
     ) -> dict[UUID, dict[str, str]]:
         """The message from which each memory was last extracted, by the memory's id."""
+        its_event = and_(
+            events.c.id == memories.c.event_id, events.c.project_id == memories.c.project_id
+        )
         source = and_(
             messages.c.lane_id == events.c.lane_id,
             messages.c.seq == events.c.seq,
@@ -142,7 +145,7 @@ class MemoryHistory:
         )
         query = (
             select(memories.c.id, messages.c.role, messages.c.content)
-            .join(events, events.c.id == memories.c.event_id)
+            .join(events, its_event)
             .join(messages, source)
             .where(memories.c.project_id == project_id, memories.c.id.in_(memory_ids))
         )
@@ -196,7 +199,7 @@ def _states_of(page: FromClause) -> Select[Any]:
     )
     event = _first(
         select(events.c.lane_id, events.c.seq, events.c.event_type).where(
-            events.c.id == state.c.event_id
+            events.c.id == state.c.event_id, events.c.project_id == state.c.project_id
         ),
         "event",
     )
@@ -208,7 +211,6 @@ def _states_of(page: FromClause) -> Select[Any]:
         ),
         "message",
     )
-    key_name = select(api_keys.c.name).where(api_keys.c.id == state.c.key_id).limit(1)
     accepted = (
         select(receipts.c.suggestion_id)
         .where(
@@ -224,7 +226,7 @@ def _states_of(page: FromClause) -> Select[Any]:
             *state.c,
             *memory.c,
             *message.c,
-            key_name.scalar_subquery().label("key_name"),
+            _key_name(state),
             accepted.scalar_subquery().label("suggestion_id"),
         )
         .select_from(
@@ -235,6 +237,13 @@ def _states_of(page: FromClause) -> Select[Any]:
         )
         .order_by(state.c.created_at.desc(), state.c.memory_id, state.c.version.desc())
     )
+
+
+def _key_name(state: FromClause) -> ColumnElement[str | None]:
+    """The name of the project's API key that made a change."""
+    its_key = (api_keys.c.id == state.c.key_id, api_keys.c.project_id == state.c.project_id)
+    query = select(api_keys.c.name).where(*its_key).limit(1)
+    return query.scalar_subquery().label("key_name")
 
 
 def _first(query: Select[Any], name: str) -> LateralFromClause:

@@ -39,7 +39,11 @@ from pipeline.vector_index.projections import Projected, Projection
 _AUTHOR = (
     select(messages.c.name)
     .join(events, and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq))
-    .where(events.c.id == memories.c.event_id, messages.c.ordinal == memories.c.message_ordinal)
+    .where(
+        events.c.id == memories.c.event_id,
+        events.c.lane_id == memories.c.lane_id,
+        messages.c.ordinal == memories.c.message_ordinal,
+    )
     .scalar_subquery()
     .label("author")
 )

@@ -299,9 +299,12 @@ async def _difference(connection: AsyncConnection, shadow: Shadow) -> Difference
 
 async def _store(connection: AsyncConnection, scope: Scope) -> Store:
     """Read a scope's memories and relations. A copied event has the id of its original."""
+    its_event = and_(
+        events.c.id == memories.c.event_id, events.c.project_id == memories.c.project_id
+    )
     query = (
         select(*COMPARED, events.c.copy_of)
-        .join(events, events.c.id == memories.c.event_id, isouter=True)
+        .join(events, its_event, isouter=True)
         .where(memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE")
         .order_by(events.c.seq, memories.c.message_ordinal, memories.c.text)
     )

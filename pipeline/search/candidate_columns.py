@@ -78,7 +78,10 @@ def placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     # Limits, so the planner looks up one event and one message, with the event's number, for each
     # fact: it would read all messages of the lane rather than wait for the number.
     event = (
-        select(events.c.seq).where(events.c.id == facts.c.event_id).limit(1).lateral("its_event")
+        select(events.c.seq)
+        .where(events.c.id == facts.c.event_id, events.c.lane_id == facts.c.lane_id)
+        .limit(1)
+        .lateral("its_event")
     )
     turn = (
         select(messages)

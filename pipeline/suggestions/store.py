@@ -184,6 +184,7 @@ _MEMORY_ID = _TARGET.c.value["memory_id"].astext
 _VERSION = cast(_TARGET.c.value["version"].astext, Integer)
 _UNCHANGED = exists().where(
     memories.c.id == cast(_MEMORY_ID, Uuid),
+    memories.c.project_id == suggestions.c.project_id,
     memories.c.version == _VERSION,
     memories.c.state == "ACTIVE",
 )
@@ -195,7 +196,7 @@ _of_target = (
     select(1)
     .select_from(_TARGET)
     .join(memories, memories.c.id == cast(_MEMORY_ID, Uuid))
-    .where(_forgotten)
+    .where(memories.c.project_id == suggestions.c.project_id, _forgotten)
     .correlate(suggestions)
 )
 _of_added = (
@@ -205,6 +206,7 @@ _of_added = (
     .where(
         receipts.c.event_id == suggestions.c.event_id,
         receipts.c.suggestion_id == suggestions.c.id,
+        memories.c.project_id == suggestions.c.project_id,
         _forgotten,
     )
     .correlate(suggestions)
@@ -260,7 +262,13 @@ _TARGETS: Select[Any] = (
             memory_history.c.project_id == suggestions.c.project_id,
         ),
     )
-    .outerjoin(events, events.c.id == memory_history.c.event_id)
+    .outerjoin(
+        events,
+        and_(
+            events.c.id == memory_history.c.event_id,
+            events.c.project_id == suggestions.c.project_id,
+        ),
+    )
     .outerjoin(
         messages,
         and_(

@@ -2,7 +2,7 @@
 
 records    the schema of the lines: one class per `type`
 export     read a project as lines, in one snapshot
-importing  accept lines: one event per scope and request
+renaming   ids of the lines -> ids in the project
 planning   lines of one scope -> rows, receipt lines and counts
 coverage   every table, and the line that has its rows or the reason why none has
 """

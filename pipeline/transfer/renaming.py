@@ -1,7 +1,14 @@
-"""New ids for the lines of an import, for a project beside the one that they come from."""
+"""Ids of the lines of an import, in the project that they are imported into.
+
+An id that a row of the project has stays: the same file imported twice changes nothing. Each other
+id becomes one that is derived from it and the project, also where a line only refers to it. So no
+line has the id of another project's row, and no answer says whether such a row exists.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
@@ -10,29 +17,56 @@ from pydantic import BaseModel
 from pipeline.domain.tenants import ProjectId
 
 R = TypeVar("R", bound=BaseModel)
-# An API key is of the server that wrote the file.
-KEPT = frozenset({"key_id", "replaced_by"})
+# The id of a replay, which only the reason in a history names.
+UNCHANGED = frozenset({"replaced_by"})
+# API keys: no other server has those of the server that wrote the file.
+KEYS = frozenset({"key_id"})
 
 
-def with_new_ids(record: R, project_id: ProjectId) -> R:
-    """The line with each id replaced by one derived from it and the project, so that the same line
-    always gets the same ids.
-    """
-    changed = {
-        name: _new(getattr(record, name), project_id)
-        for name in type(record).model_fields
-        if name not in KEPT
-    }
-    return record.model_copy(update=changed)
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """The ids of lines in a project. `own`: those that stay, because its rows have them."""
+
+    project_id: ProjectId
+    own: Collection[UUID] = ()
+
+    def applied(self, record: R) -> R:
+        """The line with its ids in the project."""
+        changed = {name: self._field(name, value) for name, value in _fields(record)}
+        return record.model_copy(update=changed)
+
+    def _field(self, name: str, value: Any) -> Any:
+        if name in KEYS:
+            return value if value in self.own else None
+        return self._new(value)
+
+    def _new(self, value: Any) -> Any:
+        match value:
+            case UUID():
+                return value if value in self.own else uuid5(self.project_id, str(value))
+            case BaseModel():
+                return self.applied(value)
+            case list():
+                return [self._new(item) for item in value]
+            case _:
+                return value
 
 
-def _new(value: Any, project_id: ProjectId) -> Any:
+def ids_in(value: Any) -> Iterator[UUID]:
+    """All ids in a line: its own, those of its parts, and those that it refers to."""
     match value:
         case UUID():
-            return uuid5(project_id, str(value))
+            yield value
         case BaseModel():
-            return with_new_ids(value, project_id)
+            for _, field in _fields(value):
+                yield from ids_in(field)
         case list():
-            return [_new(item, project_id) for item in value]
-        case _:
-            return value
+            for item in value:
+                yield from ids_in(item)
+
+
+def _fields(record: BaseModel) -> Iterator[tuple[str, Any]]:
+    """The fields whose ids change."""
+    for name in type(record).model_fields:
+        if name not in UNCHANGED:
+            yield name, getattr(record, name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -40,10 +41,17 @@ class Transfers:
             {row.digest: row.id for row in rows if row.kind == "text"},
         )
 
-    async def foreign(self, project_id: ProjectId, records: Sequence[ScopedRecord]) -> bool:
-        """Tell if an id of these lines belongs to a row of another project."""
-        values = {"project_id": project_id, "ids": list(ids_of(records))}
-        return bool(await self._direct.rows(statement("foreign"), values))
+    async def own_ids(self, project_id: ProjectId, ids: Collection[UUID]) -> frozenset[UUID]:
+        """Those of these ids that rows of the project have."""
+        values = {"project_id": project_id, "ids": list(ids)}
+        rows = await self._direct.rows(statement("own_ids"), values)
+        return frozenset(row.id for row in rows)
+
+    async def has_other_projects(self, project_id: ProjectId) -> bool:
+        """Tell if the server has a project beside this one."""
+        values = {"project_id": project_id}
+        [row] = await self._direct.rows(statement("has_other_projects"), values)
+        return bool(row.shared)
 
     async def registered(self, project_id: ProjectId, owners: Sequence[OwnerRecord]) -> int:
         """Number of these owners that are registered already."""

@@ -163,6 +163,7 @@ def forgotten(turn: FromClause) -> ColumnElement[bool]:
         .join(memories, memories.c.id == source.c.memory_id)
         .join(last, and_(last.c.memory_id == memories.c.id, last.c.version == memories.c.version))
         .where(
+            memories.c.lane_id == turn.c.lane_id,
             memories.c.state == "RETIRED",
             memories.c.replaced_by.is_(None),
             last.c.event == Outcome.DELETE,

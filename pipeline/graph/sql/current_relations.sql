@@ -19,12 +19,14 @@ SELECT r.id, r.source_id, s.name AS source, r.relation, r.destination_id, d.name
        r.valid_from, s.root_id AS source_root, d.root_id AS destination_root,
        coalesce(m.pinned OR m.immutable OR m.edited_at IS NOT NULL, false) AS protected,
        r.event_id, r.memory_id, m.slot, m.said_at, left(m.text, 400) AS text,
-       EXISTS (SELECT FROM conflict_members c WHERE c.memory_id = r.memory_id) AS disputed,
+       EXISTS (
+           SELECT FROM conflict_members c WHERE c.memory_id = r.memory_id AND c.lane_id = r.lane_id
+       ) AS disputed,
        CASE WHEN r.expired_at IS NOT NULL THEN r.valid_to END AS valid_to
 FROM near JOIN relations r USING (id)
 JOIN entities s ON s.id = r.source_id
 JOIN entities d ON d.id = r.destination_id
-LEFT JOIN memories m ON m.id = r.memory_id AND m.state = 'ACTIVE'
+LEFT JOIN memories m ON m.id = r.memory_id AND m.lane_id = r.lane_id AND m.state = 'ACTIVE'
 WHERE r.lane_id = CAST(:lane_id AS uuid)
 ORDER BY r.expired_at IS NOT NULL, r.valid_from DESC, r.id
 LIMIT CAST(:limit AS integer)

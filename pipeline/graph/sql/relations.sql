@@ -7,7 +7,8 @@ SELECT r.id, r.relation, r.valid_from, r.valid_to, r.created_at, r.expired_at, r
        CASE WHEN sr.id = dr.id THEN d.name ELSE dr.name END AS destination,
        sr.kind AS source_kind, dr.kind AS destination_kind, (
            SELECT {open_conflict.sql} FROM memories
-           WHERE memories.id = r.memory_id AND memories.state = 'ACTIVE' AND r.expired_at IS NULL
+           WHERE memories.id = r.memory_id AND memories.lane_id = r.lane_id
+             AND memories.state = 'ACTIVE' AND r.expired_at IS NULL
        ) AS conflict_id
 FROM relations r
 JOIN entities s ON s.id = r.source_id

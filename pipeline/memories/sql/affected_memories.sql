@@ -11,7 +11,8 @@ WITH deleted AS (
       AND m.text_hash = ANY (CAST(:hashes AS bytea[]))
     UNION
     SELECT e.id, h.new_text
-    FROM events e JOIN memory_history h ON h.event_id = e.id JOIN memories m ON m.id = h.memory_id
+    FROM events e JOIN memory_history h ON h.event_id = e.id
+    JOIN memories m ON m.id = h.memory_id AND m.lane_id = e.lane_id
     WHERE e.id = ANY (CAST(:event_ids AS uuid[]))
       AND m.state = 'RETIRED' AND m.forgotten_at > e.created_at AND h.new_text IS NOT NULL
 )

@@ -3,7 +3,7 @@
 SELECT m.*, s.name AS author
 FROM memories m
     LEFT JOIN rebuilt r ON r.memory_id = m.id
-    LEFT JOIN events e ON e.id = m.event_id
+    LEFT JOIN events e ON e.id = m.event_id AND e.lane_id = m.lane_id
     LEFT JOIN messages s
         ON s.lane_id = e.lane_id AND s.seq = e.seq AND s.ordinal = m.message_ordinal
 WHERE m.id > CAST(:after AS uuid)

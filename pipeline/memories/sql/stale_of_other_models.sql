@@ -2,7 +2,7 @@
 -- model before a switch wrote them. Empty if :index is not the live one. Replays are left out.
 SELECT m.*, s.name AS author
 FROM memories m
-    LEFT JOIN events e ON e.id = m.event_id
+    LEFT JOIN events e ON e.id = m.event_id AND e.lane_id = m.lane_id
     LEFT JOIN messages s
         ON s.lane_id = e.lane_id AND s.seq = e.seq AND s.ordinal = m.message_ordinal
 WHERE m.owed

@@ -34,5 +34,6 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) earlier
 JOIN receipts r ON r.event_id = earlier.id
-LEFT JOIN memories m ON m.id = r.memory_id AND m.state = 'ACTIVE' AND m.text = r.text
+LEFT JOIN memories m ON m.id = r.memory_id AND m.lane_id = CAST(:lane_id AS uuid)
+    AND m.state = 'ACTIVE' AND m.text = r.text
 ORDER BY a.id, r.ordinal

@@ -9,7 +9,6 @@ import orjson
 import pytest
 from sqlalchemy import insert, text
 
-from pipeline.domain.errors import Conflict
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
@@ -172,14 +171,15 @@ async def test_a_killed_import_is_completed_by_the_same_file(engine: Engine) -> 
     assert comparable(await exported(engine)) == comparable(before)
 
 
-async def test_ids_of_another_project_are_refused_or_replaced(engine: Engine) -> None:
+@pytest.mark.parametrize("new_ids", [False, True])
+async def test_ids_of_another_project_are_replaced(engine: Engine, new_ids: bool) -> None:
     await furnish(engine)
     before, first = await exported(engine), engine.project
     engine.project, _ = await engine.ledger.projects.create("copy")
-    with pytest.raises(Conflict, match="new_ids"):
-        await run_import(engine, before)
-    await run_import(engine, before, new_ids=True)
+    await run_import(engine, before, new_ids=new_ids)
     copy = await exported(engine)
+    await run_import(engine, before, new_ids=new_ids)
+    assert comparable(await exported(engine)) == comparable(copy)
     number = [orjson.loads(lines[-1]) for lines in (before, copy)]
     assert number[0] == number[1]
     ids = [{row["id"] for row in of_type(lines, "memory")} for lines in (before, copy)]
