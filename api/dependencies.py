@@ -12,8 +12,9 @@ from fastapi import Depends, Request
 from api.access_log import AccessLog
 from api.auth.key_cache import KeyRing
 from api.backpressure import Backpressure
-from api.console.shared_part import SharedPart
+from api.console.shared_part import SharedFrames, SharedPart
 from api.events.watch import EventWatch
+from api.http.streams import FOLLOWS_TOO_MANY, MOST_CONSOLE_STREAMS, StreamLimit
 from api.search.read_sample import ReadSample
 from api.system.figures import Figures
 from pipeline import bootstrap
@@ -51,6 +52,10 @@ class Api:
     reranker: Reranker | None = None
     concurrency_limit: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     live: SharedPart = field(default_factory=SharedPart)
+    event_frames: SharedFrames = field(default_factory=SharedFrames)
+    console_streams: StreamLimit = field(
+        default_factory=lambda: StreamLimit(MOST_CONSOLE_STREAMS, FOLLOWS_TOO_MANY)
+    )
     # Load of the local embedder, from the first request with a key on.
     warming: list[asyncio.Task[None]] = field(default_factory=list)
 

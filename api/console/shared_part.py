@@ -1,12 +1,14 @@
-"""A page part that updates itself, built once for all consoles of a project."""
+"""Page parts that update themselves, built once for all consoles of a project or an event."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from pipeline.domain.tenants import ProjectId
 
@@ -53,3 +55,40 @@ class SharedPart:
             for project_id, part in self._parts.items()
             if part.one_at_a_time.locked() or not self._is_old(part)
         }
+
+
+@dataclass(slots=True)
+class FollowedEvent:
+    """The newest frame of an event, for all consoles that follow it."""
+
+    followers: int = 0
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _change: Hashable = None
+    _frame: bytes = b""
+
+    async def frame(self, change: Hashable, build: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The frame after a change; the first follower builds it. Errors: those of `build`."""
+        async with self._one_at_a_time:
+            if self._change != change:
+                self._frame = await build()
+                self._change = change
+            return self._frame
+
+
+class SharedFrames:
+    """The frames of the events that consoles follow; one for each process."""
+
+    def __init__(self) -> None:
+        self._events: dict[UUID, FollowedEvent] = {}
+
+    @contextmanager
+    def following(self, event_id: UUID) -> Iterator[FollowedEvent]:
+        """The event with its newest frame, which is dropped with the last follower."""
+        event = self._events.setdefault(event_id, FollowedEvent())
+        event.followers += 1
+        try:
+            yield event
+        finally:
+            event.followers -= 1
+            if not event.followers:
+                del self._events[event_id]

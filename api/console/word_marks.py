@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pipeline.text.terms import terms
 from pipeline.text.word_diff import DiffBudget, differences
 
-# Characters of a message whose words are compared with facts, and of two texts that are compared.
+# Characters of the messages of a page whose words are compared with facts, and of these facts.
 MOST_MARKED = 20_000
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
 
@@ -20,6 +20,26 @@ class TextPart:
 
     kind: str
     text: str
+
+
+@dataclass(slots=True)
+class MarkBudget:
+    """Characters of messages and of facts that are left to compare on one page."""
+
+    messages: int = MOST_MARKED
+    facts: int = MOST_MARKED
+
+    def of_message(self, text: str) -> str:
+        """The start of a message that is compared."""
+        head = text[: self.messages]
+        self.messages -= len(head)
+        return head
+
+    def of_fact(self, text: str) -> str:
+        """The start of a fact that is compared."""
+        head = text[: self.facts]
+        self.facts -= len(head)
+        return head
 
 
 def diff_parts(
@@ -34,14 +54,15 @@ def diff_parts(
     return [TextPart(kind, text) for kind, text in parts if text]
 
 
-def source_parts(message: str, facts: Iterable[str]) -> list[TextPart]:
+def source_parts(message: str, facts: Iterable[str], budget: MarkBudget) -> list[TextPart]:
     """The message with the words that occur in one of the facts, by their terms.
 
-    The rest of a very long message is not marked.
+    What is beyond the budget of the page is not marked.
     """
-    wanted = {term for fact in facts for term in terms(fact[:MOST_MARKED])}
-    head, parts, end = message[:MOST_MARKED], list[TextPart](), 0
-    for match in _WORD.finditer(head) if wanted else ():
+    wanted = {term for fact in facts for term in terms(budget.of_fact(fact))}
+    head = budget.of_message(message) if wanted else ""
+    parts, end = list[TextPart](), 0
+    for match in _WORD.finditer(head):
         if wanted.intersection(terms(match[0])):
             parts += [TextPart("same", head[end : match.start()]), TextPart("source", match[0])]
             end = match.end()

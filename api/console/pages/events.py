@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import HTMLResponse
 
 from api.console.cursors import PAGE, At
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import back, show
+from api.console.rendering import back, show, show_beside
 from api.console.session import Changing, ConsoleSession, Viewing
 from api.console.waterfall import waterfall
-from api.console.word_marks import source_parts
+from api.console.word_marks import MarkBudget, source_parts
 from api.dependencies import Api, Given
 from api.events import responses as event_responses
 from api.events import routes
@@ -25,7 +26,9 @@ from api.events.query import EventsQueried
 from api.events.requests import ReplayRequest, UndoRequest
 from api.http.ids import EntityIds, uuid
 from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
+from api.http.streams import LimitedStream
 from pipeline.domain.events import EventType, FailureCode, Status
+from pipeline.events.event_view import EventView
 from pipeline.events.store import Progress
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
@@ -65,18 +68,23 @@ async def list_events(
 @router.get("/events/{event_id}")
 async def event(event_id: str, request: Request, api: Given, session: Viewing) -> Response:
     """One event: waterfall, messages, receipt, cost."""
-    return show(request, "event.html", **await _values(api, session, uuid("event_id", event_id)))
+    return await _shown(request, api, session, uuid("event_id", event_id), "event.html")
 
 
 @router.get("/events/{event_id}/stream")
-async def stream(
-    event_id: str, request: Request, api: Given, session: Viewing
-) -> StreamingResponse:
-    """The event's page part again at each change, as Server-Sent Events, until the event ends."""
+async def stream(event_id: str, request: Request, api: Given, session: Viewing) -> LimitedStream:
+    """The event's page part again at each change, as Server-Sent Events, until the event ends.
+
+    429 if the project has too many of these streams open.
+    """
     identity = uuid("event_id", event_id)
     await api.stores.ledger.events.status(session.project.id, identity)
-    frames = _frames(request, api, session, identity)
-    return StreamingResponse(frames, media_type="text/event-stream", headers=UNBUFFERED)
+    return LimitedStream(
+        _frames(request, api, session, identity),
+        place=api.console_streams.place(session.project.id),
+        media_type="text/event-stream",
+        headers=UNBUFFERED,
+    )
 
 
 @router.post("/events/{event_id}/cancel")
@@ -116,22 +124,30 @@ async def undo(
     return show(request, "undo.html", plan=undone, event_id=event_id, force=request_body.force)
 
 
-async def _values(api: Api, session: ConsoleSession, event_id: UUID) -> dict[str, Any]:
-    """Values of the template of one event."""
+async def _shown(
+    request: Request, api: Api, session: ConsoleSession, event_id: UUID, template: str
+) -> HTMLResponse:
+    """A page of one event."""
     ledger = api.stores.ledger
     row = await ledger.events.get(session.project.id, event_id)
-    view = event_responses.event(row)
+    now = await ledger.now()
+    return await show_beside(request, template, lambda: _values(row, now))
+
+
+def _values(row: EventView, now: datetime) -> dict[str, Any]:
+    """Values of the template of one event."""
     facts: dict[int, list[str]] = {}
     for line in row.receipt:
         facts.setdefault(line.message_ordinal, []).append(line.text)
+    budget = MarkBudget()
     texts = [
-        (message, source_parts(str(message.get("content") or ""), facts.get(ordinal, ())))
+        (message, source_parts(str(message.get("content") or ""), facts.get(ordinal, ()), budget))
         for ordinal, message in enumerate(row.messages)
     ]
     return {
-        "event": view,
+        "event": event_responses.event(row),
         "final": row.completed_at is not None,
-        "flow": waterfall(row, await ledger.now()),
+        "flow": waterfall(row, now),
         "messages": texts,
         "attempts": row.attempts,
     }
@@ -149,19 +165,32 @@ def _edited(stored: Sequence[dict[str, Any]], texts: Sequence[str]) -> list[Any]
 
 
 async def _next(changes: asyncio.Queue[Progress]) -> Progress | None:
-    """The next change; None after the time in which a proxy needs a sign of life."""
+    """The newest change; None after the time in which a proxy needs a sign of life."""
     try:
         async with asyncio.timeout(HEARTBEAT_S):
-            return await changes.get()
+            change = await changes.get()
     except TimeoutError:
         return None
+    while not changes.empty():
+        change = changes.get_nowait()
+    return change
 
 
 async def _frames(
     request: Request, api: Api, session: ConsoleSession, event_id: UUID
 ) -> AsyncIterator[bytes]:
-    """A message with the page part for each change, and `end` at the end of the event."""
-    with api.watch.following(event_id) as changes:
+    """A frame with the page part for each change, and `end` at the end of the event.
+
+    The part is the same for all sessions, so the streams of an event share its frames.
+    """
+
+    async def build() -> bytes:
+        page = await _shown(request, api, session, event_id, "event_live.html")
+        lines = bytes(page.body).replace(b"\r", b"").split(b"\n")
+        return b"".join(b"data: %s\n" % line for line in lines) + b"\n"
+
+    watching = api.watch.following(event_id)
+    with watching as changes, api.event_frames.following(event_id) as shared:
         ended = False
         while not ended:
             change = await _next(changes)
@@ -169,7 +198,5 @@ async def _frames(
                 yield HEARTBEAT
                 continue
             ended = change.ended
-            page = show(request, "event_live.html", **await _values(api, session, event_id))
-            lines = bytes(page.body).replace(b"\r", b"").split(b"\n")
-            yield b"".join(b"data: %s\n" % line for line in lines) + b"\n"
+            yield await shared.frame(change, build)
     yield b"event: end\ndata: \n\n"

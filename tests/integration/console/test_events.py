@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import ExitStack
+from html import unescape
 from uuid import uuid4
 
+from api.console.word_marks import MOST_MARKED
+from api.http.streams import MOST_CONSOLE_STREAMS
 from pipeline.domain.events import AddOptions
 from tests.support.api_service import Service
 from tests.support.console_client import Browser, browsing, text_of
@@ -45,6 +50,17 @@ async def test_the_event_page_shows_waterfall_receipt_and_source_words(
     assert "User lives in Berlin" in text_of(page)
     for part in ("queued", "extract", "apply"):
         assert f'scope="row">{part}' in page.text
+
+
+async def test_the_marks_of_a_page_are_bounded(service: Service, browser: Browser) -> None:
+    texts = [" ".join(f"word{n}x{at}" for at in range(1_200)) for n in range(4)]
+    event_id = await service.add(*texts, infer=False)
+    page = await browser.get(f"/console/events/{event_id}")
+    marked = sum(map(len, re.findall("<mark>(.*?)</mark>", page.text)))
+    assert MOST_MARKED / 2 < marked <= MOST_MARKED
+    shown = unescape(re.sub("</?mark>", "", page.text))
+    for text in texts:
+        assert text in shown
 
 
 async def test_hostile_text_is_only_text(service: Service, browser: Browser) -> None:
@@ -135,3 +151,14 @@ async def test_unknown_ids_are_not_found(browser: Browser) -> None:
         assert answer.status_code == 404
         assert "Event not found" in text_of(answer)
     assert (await browser.get("/console/events/7")).status_code == 400
+
+
+async def test_the_streams_of_a_project_are_limited(service: Service, browser: Browser) -> None:
+    path = f"/console/events/{await service.add('I live in Berlin.')}/stream"
+    with ExitStack() as others:
+        for _ in range(MOST_CONSOLE_STREAMS):
+            others.enter_context(service.api.console_streams.place(service.engine.project.id))
+        refused = await browser.get(path)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+    assert (await browser.get(path)).status_code == 200

@@ -1,4 +1,4 @@
-"""A page part for several consoles: one build, one part for each project, no error is kept."""
+"""A page part for several consoles: one build for each project or event, no error is kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from api.console.shared_part import MANY, SharedPart
+from api.console.shared_part import MANY, SharedFrames, SharedPart
 from pipeline.domain.tenants import ProjectId
 
 MINE, OTHER = ProjectId(uuid4()), ProjectId(uuid4())
@@ -77,3 +77,27 @@ async def test_parts_of_projects_that_are_not_looked_at_are_dropped() -> None:
     for _ in range(3 * MANY):
         await shared.html(ProjectId(uuid4()), builder.build)
     assert len(shared._parts) <= MANY
+
+
+async def test_followers_of_an_event_cause_one_build_for_each_change() -> None:
+    frames, builder, event_id = SharedFrames(), Builder(), uuid4()
+    with frames.following(event_id) as first, frames.following(event_id) as second:
+        waiting = [
+            asyncio.create_task(followed.frame("queued", builder.build))
+            for followed in (first, second)
+        ]
+        builder.go.set()
+        assert await asyncio.gather(*waiting) == [b"1", b"1"]
+        assert await first.frame("ended", builder.build) == b"2"
+        assert await second.frame("ended", builder.build) == b"2"
+
+
+async def test_the_frame_of_an_event_is_dropped_with_its_last_follower() -> None:
+    frames, builder, event_id = SharedFrames(), Builder(), uuid4()
+    builder.go.set()
+    with frames.following(event_id) as first:
+        with frames.following(event_id) as second:
+            assert await second.frame("queued", builder.build) == b"1"
+        assert await first.frame("queued", builder.build) == b"1"
+    with frames.following(event_id) as later:
+        assert await later.frame("queued", builder.build) == b"2"
