@@ -2,6 +2,7 @@
 
 # No `from __future__ import annotations`: FastAPI cannot resolve such annotations of a class.
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -9,13 +10,15 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from api.console.forms import checked
 from api.console.page_route import PageRoute
-from api.console.rendering import show
+from api.console.rendering import show_beside
 from api.console.session import Viewing
 from api.dependencies import Api, Given
 from api.http.ids import EntityIds, uuid
-from api.search.actions import answer_search, whole
+from api.search import responses as search_responses
+from api.search.actions import ranked
 from api.search.requests import SearchRequest
 from pipeline.domain.errors import InvalidInput
+from pipeline.search.service import SearchResult
 from pipeline.tenants.projects import Project
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
@@ -49,7 +52,16 @@ async def search(
         await _ask(api, session.project, text, ids, named, turns=bool(form.turns), top_k=form.top_k)
         for text in questions
     ]
-    return show(request, "search.html", answers=list(zip(questions, answers, strict=True)))
+    return await show_beside(
+        request,
+        "search.html",
+        lambda: {
+            "answers": [
+                (question, _answer(ranking, texts))
+                for question, (ranking, texts) in zip(questions, answers, strict=True)
+            ]
+        },
+    )
 
 
 async def _ask(
@@ -61,8 +73,8 @@ async def _ask(
     *,
     turns: bool,
     top_k: str,
-) -> dict[str, Any]:
-    """The API's response to a question, with explanations and their memories' texts."""
+) -> tuple[SearchResult, dict[str, str]]:
+    """The result of a search with explanations, and the texts of the explained memories."""
     wanted = checked(
         SearchRequest,
         query=question,
@@ -71,9 +83,15 @@ async def _ask(
         include=["facts", "turns"] if turns else None,
         top_k=top_k or None,
     )
-    answer = await answer_search(wanted, api, project, None, whole)
-    verdicts = answer.get("explanation", [])
-    missing = [uuid("id", row["id"]) for row in verdicts]
-    rows = await api.stores.ledger.memories.active(project.id, missing)
-    texts = {str(row.id): row.text for row in rows}
-    return answer | {"explanation": [row | {"memory": texts.get(row["id"])} for row in verdicts]}
+    async with api.concurrency_limit.one_large(project.id, wanted.top_k):
+        ranking = await ranked(wanted, api, project)
+    explained = [row.id for row in ranking.explained]
+    rows = await api.stores.ledger.memories.active(project.id, explained)
+    return ranking, {str(row.id): row.text for row in rows}
+
+
+def _answer(ranking: SearchResult, texts: Mapping[str, str]) -> dict[str, Any]:
+    """The API's response, with the texts of the explained memories."""
+    answer = search_responses.search(ranking)
+    verdicts = [row | {"memory": texts.get(row["id"])} for row in answer.get("explanation", [])]
+    return {**answer, "explanation": verdicts}

@@ -72,6 +72,16 @@ async def test_search_shows_scores_and_why_not(service: Service, browser: Browse
     assert "user, agent, app or run" in text_of(refused)
 
 
+async def test_search_shows_results_that_are_long_together(
+    service: Service, browser: Browser
+) -> None:
+    for n in range(2):
+        texts = (f"Tea number {n}{at} " + "is green tea " * 1_500 for at in range(4))
+        await service.add(*texts, infer=False)
+    for ids in ({"user_id": "maya"}, {"user_id": "*"}):
+        assert "8 results" in await browser.shown("/console/search", q="green tea", **ids)
+
+
 async def suggest(service: Service, kind: str, text: str | None) -> str:
     """A suggestion about the newest memory."""
     memory = (await service.listed())[0]
