@@ -13,7 +13,7 @@ from api.conflicts import routes as conflict_routes
 from api.conflicts.requests import ConflictResolveRequest
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import back, page_number, show
+from api.console.rendering import back, page_number, show, show_beside
 from api.console.session import Administering, Changing, Viewing
 from api.curator import responses as curator_responses
 from api.curator import routes as curator_routes
@@ -60,15 +60,18 @@ async def inbox(
             rows = [suggestion_responses.suggestion(row) for row in stored]
     [view] = await ledger.projects.views(project.organization_id, project.id)
     older = {"page": str(page.number + 1)} if page.offset + len(rows) < count else None
-    return show(
+    schedule = view.curator and CuratorSchedule.model_validate(view.curator)
+    return await show_beside(
         request,
         "inbox.html",
-        kind=kind,
-        state=state,
-        rows=rows,
-        count=count,
-        older=older,
-        schedule=view.curator and CuratorSchedule.model_validate(view.curator),
+        lambda: {
+            "kind": kind,
+            "state": state,
+            "rows": rows,
+            "count": count,
+            "older": older,
+            "schedule": schedule,
+        },
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -11,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from api.console.cursors import PAGE, At, PageCursor
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import back, show
+from api.console.rendering import back, show_beside
 from api.console.session import Changing, Viewing
 from api.dependencies import Api, Given
 from api.http.ids import EntityIds, uuid
@@ -24,9 +25,12 @@ from api.versions.requests import RestoreRequest
 from api.versions.snapshots import SnapshotQuery
 from pipeline.domain.errors import NotFound
 from pipeline.domain.memories import Memory
+from pipeline.memories.history import HistoryEntry
 from pipeline.tenants.projects import Project
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+# Characters of the texts in one page of a memory's history.
+LONGEST_PAGE = 100_000
 # Fields of the list's filter besides ids and dates.
 OPTIONS = ("keywords", "categories", "as_of", "valid_at", "show_expired", "show_superseded")
 
@@ -37,20 +41,31 @@ async def list_memories(
 ) -> Response:
     """The memories that match the filters, newest first."""
     rows = await _page(request, api, session.project, ids, cursor)
-    return show(
+    categories = await api.stores.ledger.memories.categories(session.project.id)
+    return await show_beside(
         request,
         "memories.html",
-        memories=[memory_responses.memory(row) for row in rows],
-        older=cursor.after([row.created_at for row in rows if row.created_at]),
-        categories=await api.stores.ledger.memories.categories(session.project.id),
+        lambda: {
+            "memories": [memory_responses.memory(row) for row in rows],
+            "older": cursor.after([row.created_at for row in rows if row.created_at]),
+            "categories": categories,
+        },
     )
 
 
 @router.get("/memories/{memory_id}")
 async def memory(
-    memory_id: str, request: Request, api: Given, session: Viewing, snapshot: SnapshotQuery
+    memory_id: str,
+    request: Request,
+    api: Given,
+    session: Viewing,
+    snapshot: SnapshotQuery,
+    until: int | None = None,
 ) -> Response:
-    """One memory, now or at a time on either clock, with its history and sources."""
+    """One memory, now or at a time on either clock, with its history and sources.
+
+    `until`: the newest version of the history's page.
+    """
     ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
     entries = await ledger.histories.of(session.project.id, identity)
     if not entries:
@@ -62,15 +77,22 @@ async def memory(
             row = await ledger.versions.get(session.project.id, identity, snapshot)
     except NotFound:  # deleted, or not yet known at that time: the history still shows it
         row = None
-    return show(
+    reads = await ledger.reads.of(session.project.id, identity)
+    states = _fitting(entries, until)
+    return await show_beside(
         request,
         "memory.html",
-        memory=None if row is None else memory_responses.memory(row),
-        memory_id=memory_id,
-        history=[memory_responses.history(entry) for entry in entries],
-        current=snapshot.is_current,
-        reads=await ledger.reads.of(session.project.id, identity),
-        sampled_days=api.settings.search_sample_days,
+        lambda: {
+            "memory": None if row is None else memory_responses.memory(row),
+            "memory_id": memory_id,
+            "states": entries,
+            "newest": entries[-1].version,
+            "history": [memory_responses.history(entry) for entry in states],
+            "older": _older(entries, states),
+            "current": snapshot.is_current,
+            "reads": reads,
+            "sampled_days": api.settings.search_sample_days,
+        },
     )
 
 
@@ -125,6 +147,28 @@ async def feedback(
     )
     await routes.feedback(rating, api, session.project)
     return back(request, f"/memories/{memory_id}", done="rated")
+
+
+def _fitting(entries: Sequence[HistoryEntry], until: int | None) -> Sequence[HistoryEntry]:
+    """The newest states up to a version whose texts fit a page, newest first; at least one."""
+    newest_first = [entry for entry in reversed(entries) if until is None or entry.version <= until]
+    sizes = accumulate(_size(entry) for entry in newest_first)
+    return newest_first[: max(1, sum(1 for size in sizes if size <= LONGEST_PAGE))]
+
+
+def _size(entry: HistoryEntry) -> int:
+    """Characters of a state on the page."""
+    message = str((entry.message or {}).get("content") or "")
+    return len(entry.old_text or "") + len(entry.new_text or "") + len(message)
+
+
+def _older(
+    entries: Sequence[HistoryEntry], states: Sequence[HistoryEntry]
+) -> dict[str, str] | None:
+    """Query of the next page of the history."""
+    if not states or states[-1].version == entries[0].version:
+        return None
+    return {"until": str(states[-1].version - 1)}
 
 
 async def _page(

@@ -6,6 +6,7 @@ from the fragment of the address (`/user/#mlu_…`), which browsers do not send,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from api.auth.users import require_own
 from api.console.cursors import PAGE, PageCursor
 from api.console.forms import Fields, Form, checked, fields_of
 from api.console.page_route import PageRoute
-from api.console.rendering import POLICY, show
+from api.console.rendering import POLICY, show, show_beside
 from api.dependencies import Api, Given, api_of
 from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
@@ -125,16 +126,20 @@ async def memories(
     )
     rows = await _page(api, visit, cursor, fields.optional("keywords"))
     sources = await api.stores.ledger.histories.inputs(visit.project.id, [row.id for row in rows])
-    views = [memory_responses.memory(row) for row in rows]
-    return _show(
+    return await _show(
         request,
         api,
         visit,
         "user.html",
-        memories=[view | {"input": sources.get(UUID(view["id"]))} for view in views],
-        keywords=fields.text("keywords"),
-        older=cursor.after([row.created_at for row in rows if row.created_at]),
-        note=done,
+        lambda: {
+            "memories": [
+                {**memory_responses.memory(row), "input": sources.get(UUID(str(row.id)))}
+                for row in rows
+            ],
+            "keywords": fields.text("keywords"),
+            "older": cursor.after([row.created_at for row in rows if row.created_at]),
+            "note": done,
+        },
     )
 
 
@@ -147,14 +152,16 @@ async def memory(
     await require_own(api, visit.project, identity, visit.user_id)
     row = await api.stores.ledger.memories.get(visit.project.id, identity)
     entries = await api.stores.ledger.histories.of(visit.project.id, identity)
-    return _show(
+    return await _show(
         request,
         api,
         visit,
         "user_memory.html",
-        memory=memory_responses.memory(row),
-        history=[memory_responses.history(entry) for entry in entries],
-        note=note,
+        lambda: {
+            "memory": memory_responses.memory(row),
+            "history": [memory_responses.history(entry) for entry in entries],
+            "note": note,
+        },
     )
 
 
@@ -194,12 +201,19 @@ async def erase(request: Request, api: Given, visit: Visit, fields: Form) -> Res
     wanted = checked(ErasureRequest, user_id=visit.user_id)
     begun = await erasure_routes.erase(wanted, api, visit.project, visit.user_id)
     receipt = await erasure_routes.receipt(UUID(begun["event_id"]), api, visit.project)
-    return _show(request, api, visit, "user_erased.html", receipt=receipt)
+    return await _show(request, api, visit, "user_erased.html", lambda: {"receipt": receipt})
 
 
-def _show(request: Request, api: Api, visit: UserVisit, template: str, **values: Any) -> Response:
+async def _show(
+    request: Request,
+    api: Api,
+    visit: UserVisit,
+    template: str,
+    values: Callable[[], dict[str, Any]],
+) -> Response:
     """A page that the project's origins may embed."""
-    page = show(request, template, visit=visit, own=_base(api.settings), **values)
+    fixed = {"visit": visit, "own": _base(api.settings)}
+    page = await show_beside(request, template, lambda: fixed | values())
     page.headers["Content-Security-Policy"] = _policy(["'self'", *visit.project.allowed_origins])
     return page
 

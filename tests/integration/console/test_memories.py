@@ -82,6 +82,30 @@ async def test_search_shows_results_that_are_long_together(
         assert "8 results" in await browser.shown("/console/search", q="green tea", **ids)
 
 
+async def test_a_long_history_has_pages(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}"
+    for number in range(2, 6):
+        text = f"User lives at number{number} " + "of a very long street " * 1_000
+        assert (await browser.send(f"{path}/edit", text=text)).status_code == 303
+    first = await browser.get(path)
+    shown = [
+        int(version) for version in re.findall(r'<article class="line" id="v(\d)"', first.text)
+    ]
+    assert shown == list(range(5, 5 - len(shown), -1))
+    assert len(shown) < 5
+    assert f"Restore version {5 - 1}" in first.text
+    assert "Restore version 5" not in first.text
+    [address] = re.findall(r'rel="next" href="([^"]*)"', first.text)
+    second = await browser.get(path + html.unescape(address))
+    rest = [
+        int(version) for version in re.findall(r'<article class="line" id="v(\d)"', second.text)
+    ]
+    assert rest[0] == shown[-1] - 1
+    assert f"Restore version {rest[0]}" in second.text
+
+
 async def suggest(service: Service, kind: str, text: str | None) -> str:
     """A suggestion about the newest memory."""
     memory = (await service.listed())[0]
