@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -14,8 +14,9 @@ from api.entities.actions import erase_entity, kind_of
 from api.entities.requests import RegisterRequest
 from api.entities.responses import EntityJson, EntityPageJson, FilterValuesJson, RegisteredJson
 from api.events.requests import UNRECORDED
+from api.http import paging
 from api.http.large_answers import answer
-from api.http.paging import page_of
+from api.http.paging import page_of, size_bytes
 from api.http.shared_responses import StartedJson
 from api.http.strict_json import StrictJson
 from api.search.responses import KEYS_OF_A_ROW
@@ -46,21 +47,35 @@ async def list_entities(
     """All users, agents, apps and runs, newest first, with their numbers of memories."""
     page = page_of(number, size, offset=offset, may_end=True, usual=PAGE_SIZE, largest=LARGEST_PAGE)
     stored = api.stores.ledger.owners
-    owners = await stored.page(project.id, limit=page.limit, offset=page.offset)
-    numbers = await stored.totals(project.id)
+    async with api.concurrency_limit.one_large(project.id, page.size):
+        read = await stored.page(project.id, limit=page.limit, offset=page.offset)
+        owners = await _described(read, api, project)
+        numbers = await stored.totals(project.id)
 
-    def build() -> EntityPageJson:
-        rows = [owner_responses.owner(row, project) for row in owners]
-        return {
-            **page.envelope(rows, sum(numbers.values()), http),
-            "total_users": numbers["user"],
-            "total_agents": numbers["agent"],
-            "total_apps": numbers["app"],
-            "total_runs": numbers["run"],
-        }
+        def build() -> EntityPageJson:
+            rows = [owner_responses.owner(row, project) for row in owners]
+            return {
+                **page.envelope(rows, sum(numbers.values()), http),
+                "total_users": numbers["user"],
+                "total_agents": numbers["agent"],
+                "total_apps": numbers["app"],
+                "total_runs": numbers["run"],
+            }
 
-    keys = sum(len(row.metadata or ()) for row in owners)
-    return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW, characters=0)
+        keys = sum(len(row.metadata or ()) for row in owners)
+        return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW, characters=0)
+
+
+async def _described(page: Sequence[Owner], api: Api, project: Project) -> list[Owner]:
+    """The owners of a page with their metadata; only as many as are sure to end it by its bytes."""
+    owners: list[Owner] = []
+    size = 0
+    async for part in api.stores.ledger.owners.with_metadata(project.id, page):
+        owners += part
+        size += sum(size_bytes(owner.metadata) for owner in part)
+        if size > paging.LARGEST_ANSWER_BYTES:
+            break
+    return owners
 
 
 @router.get("/v1/entities/filters/")

@@ -5,8 +5,8 @@ An owner exists once an add names it. A row in `owners` only adds a name and met
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,9 +27,16 @@ KINDS: Mapping[str, str] = {
 }
 
 
+# Owners whose metadata, of 32 kB at most each, is read at once.
+DESCRIBED_AT_ONCE = 100
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A user, agent, app or run with its number of memories."""
+    """A user, agent, app or run with its number of memories.
+
+    `described`: it has metadata, which a page leaves out.
+    """
 
     kind: str
     id: str
@@ -38,6 +45,7 @@ class Owner:
     memories: int
     created_at: datetime
     updated_at: datetime
+    described: bool = False
 
 
 class Owners:
@@ -51,10 +59,24 @@ class Owners:
     ) -> list[Owner]:
         """A page of the owners that have memories or are registered, newest first.
 
+        Without their metadata, which may be much more than fits an answer: see `with_metadata`.
         Of the registered owners without memories, `COUNTED` before the page are read.
         """
         values = {"limit": limit, "offset": offset, "counted": COUNTED}
         return await self._owners(statement("owners"), project_id, kind, values)
+
+    async def with_metadata(
+        self, project_id: ProjectId, page: Sequence[Owner]
+    ) -> AsyncIterator[Sequence[Owner]]:
+        """Yield the owners of a page with their metadata, DESCRIBED_AT_ONCE at a time, in order."""
+        for start in range(0, len(page), DESCRIBED_AT_ONCE):
+            part = page[start : start + DESCRIBED_AT_ONCE]
+            if any(owner.described for owner in part):
+                known = await self._metadata(project_id, part)
+                part = [
+                    replace(owner, metadata=known.get((owner.kind, owner.id), {})) for owner in part
+                ]
+            yield part
 
     async def with_id(
         self, project_id: ProjectId, owner_id: str, *, kind: str | None = None
@@ -80,11 +102,22 @@ class Owners:
         kinds = [kind] if kind is not None else list(KINDS)
         given = {"project_id": project_id, "kinds": kinds, **values}
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(query, given)).all()
-        return [
-            Owner(r.kind, r.id, r.name, r.metadata, r.memories, r.created_at, r.updated_at)
-            for r in rows
-        ]
+            rows = (await connection.execute(query, given)).mappings().all()
+        return [Owner(**{"metadata": {}, **row}) for row in rows]
+
+    async def _metadata(
+        self, project_id: ProjectId, page: Sequence[Owner]
+    ) -> dict[tuple[str, str], dict[str, Any]]:
+        """The metadata of the described owners of a page."""
+        described = [owner for owner in page if owner.described]
+        values = {
+            "project_id": project_id,
+            "kinds": [owner.kind for owner in described],
+            "ids": [owner.id for owner in described],
+        }
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(statement("owners_metadata"), values)).all()
+        return {(row.kind, row.id): row.metadata for row in rows}
 
     async def named(self, project_id: ProjectId, kind: str, owner_id: str) -> bool:
         """Tell if an add ever named this owner, or if it is registered."""

@@ -11,6 +11,8 @@ counted AS (
     LEFT JOIN entry e ON e.kind = c.kind AND e.id = c.id
 ), known AS (
     SELECT c.kind, c.id, coalesce(o.name, c.id) AS name, coalesce(o.metadata, '{}') AS metadata,
+           -- An empty object takes 8 bytes at most. The size of a large one is known without it.
+           coalesce(pg_column_size(o.metadata) > 8, false) AS described,
            CAST(greatest(c.memories, 0) AS bigint) AS memories,
            least(CASE WHEN c.memories > 0 THEN c.since END, o.created_at) AS created_at,
            greatest(CASE WHEN c.memories > 0 THEN c.last_at END, o.updated_at) AS updated_at

@@ -1,7 +1,7 @@
 -- One page of a project's users, agents, apps and runs of these kinds, newest first: those with
 -- memories, whose numbers come from the books, and those that are only registered. Reads the newest
 -- owners of each kind by an index, up to the end of the page. Temporary runs are left out: the books do
--- not have them. owner.sql names them.
+-- not have them. owner.sql names them. Their metadata is read by owners_metadata.sql.
 WITH {entries_of_owners.sql}, reach AS (
     -- An entry can bring the number of an owner to zero, so as many more are read.
     SELECT CAST(:offset AS bigint) + CAST(:limit AS bigint) + (SELECT count(*) FROM entry) AS rows
@@ -40,6 +40,6 @@ WITH {entries_of_owners.sql}, reach AS (
     UNION ALL SELECT kind, id FROM registered
     UNION ALL SELECT kind, id FROM entry
 ), {known_owners.sql}
-SELECT * FROM known
+SELECT kind, id, name, described, memories, created_at, updated_at FROM known
 ORDER BY created_at DESC, kind, id
 LIMIT CAST(:limit AS bigint) OFFSET CAST(:offset AS bigint)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from api.http import large_answers, paging
+from pipeline.tenants import owners
 from tests.support.api_service import LIST, MAYA, SEARCH, Service, error_of, verbatim
+from tests.support.plans import recorded
 
 
 async def test_pages_follow_each_other_by_their_urls(service: Service) -> None:
@@ -45,6 +47,31 @@ async def test_pages_that_end_early_by_their_bytes_follow_each_other_by_offset(
         url, pages = page["next"], pages + 1
     assert listed == texts[::-1]
     assert pages > 2
+
+
+async def test_entities_are_described_until_a_page_is_full(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "LARGEST_ANSWER_BYTES", 2_500)
+    monkeypatch.setattr(owners, "DESCRIBED_AT_ONCE", 2)
+    ledger, project_id = service.engine.ledger, service.engine.project.id
+    notes = {f"u{n:02}": {"note": str(n) * 300} if n % 3 else {} for n in range(20)}
+    for name, metadata in notes.items():
+        await ledger.owners.register(project_id, "user", name, name=name, metadata=metadata)
+    listed: dict[str, Any] = {}
+    url, sizes, reads = "/v1/entities/", [], []
+    while url:
+        with recorded(ledger.engine) as statements:
+            page = (await service.client.get(url)).json()
+        reads.append(sum("described (kind, id)" in words for words, _ in statements))
+        listed |= {row["id"]: row["metadata"] or {} for row in page["results"]}
+        sizes.append(len(page["results"]))
+        assert page["count"] == page["total_users"] == len(notes)
+        url = page["next"]
+    assert listed == notes
+    assert len(sizes) > 1
+    assert sum(sizes) == len(notes)
+    assert 1 <= reads[0] <= 5  # of ten
 
 
 async def test_a_large_answer_is_the_same_as_a_small_one(
