@@ -79,7 +79,7 @@ demo: sound  ## the first experience: remember, wait, search
 	@$(PY) -m deploy.stack up --brief
 	@$(PY) -m deploy.demo
 
-reset: sound  ## stop everything and delete all memories, keys and logs (ARGS=--yes: unasked)
+reset: sound  ## stop everything and delete all memories, settings, keys and logs (ARGS=--yes: unasked)
 	@$(PY) -m deploy.stack reset $(ARGS)
 
 test: $(DEV)  ## all tests (ARGS="-k name": some)

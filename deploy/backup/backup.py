@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from deploy.backup import archive, clients
+from deploy.backup.settings import NO_SETTINGS, RecordedSettings
 from deploy.stack.failure import StackError
 from pipeline import __version__
 from pipeline.backup.manifest import Manifest, to_json
@@ -20,8 +22,12 @@ OPTIONS = (
 NO_LEDGER = "The database has no ledger: there is nothing to back up."
 
 
-async def back_up(database_url: str, directory: Path) -> Manifest:
+async def back_up(
+    database_url: str, directory: Path, recorded: RecordedSettings = NO_SETTINGS
+) -> Manifest:
     """Write a backup of the ledger, while Memlane goes on. Returns its manifest.
+
+    `recorded`: settings of the stack, for the manifest.
 
     Errors: StackError if the directory exists, pg_dump is missing or fails, or without a ledger.
     """
@@ -32,7 +38,11 @@ async def back_up(database_url: str, directory: Path) -> Manifest:
                 raise StackError(NO_LEDGER)
             program = clients.find("pg_dump", server=snapshot.postgres)
             with archive.written_whole(directory) as draft:
-                manifest = await _write(program, database_url, snapshot, draft)
+                manifest = replace(
+                    await _write(program, database_url, snapshot, draft),
+                    settings=recorded.values,
+                    left_out=recorded.left_out,
+                )
                 (draft / archive.MANIFEST).write_bytes(to_json(manifest))
     finally:
         await engine.dispose()

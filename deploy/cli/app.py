@@ -192,5 +192,5 @@ def run(
 def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Stop everything and delete all memories, keys and logs."""
+    """Stop everything and delete all memories, settings, keys and logs."""
     raise typer.Exit(control.reset(local()[1], sure=yes))

@@ -9,19 +9,24 @@ from typing import Annotated
 
 import typer
 
+from deploy.backup import archive
 from deploy.backup import restore as restoring
 from deploy.backup.backup import back_up
+from deploy.backup.settings import RecordedSettings, require_same, take_recorded
 from deploy.cli.context import local
 from deploy.stack import rebuild
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout, command_line
-from deploy.stack.saved_settings import adopt
+from deploy.stack.programs import require_complete
+from deploy.stack.saved_settings import SavedSettings, adopt
 from deploy.stack.server import Server
 from deploy.stack.servers import Chroma, Redis
 from deploy.stack.supervisor import is_running
+from pipeline.backup.manifest import Manifest
 from pipeline.settings import Settings
 
 RUNNING = "The local stack runs. Stop it with `{down}`, and restore again."
+LEFT_OUT = "Not in the backup: {names}. Set them in {path}, or in the shell of the next start."
 UNBALANCED = "The books are not balanced: run `memlane doctor`."
 NEW_KEY = "Keys are those of the backup. `memlane keys recover NAME` creates another admin key."
 
@@ -34,15 +39,21 @@ def backup(
 ) -> None:
     """Copy the ledger, while Memlane goes on: one state, with a checksum of each table.
 
-    The vectors and the broker's messages are not in it: a restore builds them again.
+    The vectors and the broker's messages are not in it: a restore builds them again. Settings are
+    in it, but no secrets: keys of providers, MEMLANE_SEAL_KEY and the file api_key.
     """
+    saved = adopt()
     configured, layout = local()
     began = time.monotonic()
     with rebuild.servers(
         configured, layout, running=is_running(layout), without=(Redis, Chroma)
     ) as needed:
         manifest = asyncio.run(  # noqa: TID251  a separate process
-            back_up(_database(configured, needed), directory.expanduser())
+            back_up(
+                _database(configured, needed),
+                directory.expanduser(),
+                RecordedSettings.of(saved, configured),
+            )
         )
     print(
         f"{directory}: {manifest.rows:,} rows of {len(manifest.tables)} tables,"
@@ -58,10 +69,14 @@ def restore(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the backup back and change nothing.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Keep models and vectors that differ from the backup's.")
+    ] = False,
 ) -> None:
     """Restore a backup into an empty ledger, and build its vector index.
 
-    Every table is compared with the backup. Processes of Memlane must not run.
+    Every table is compared with the backup. Processes of Memlane must not run. A stack without
+    saved settings gets those of the backup.
     """
     directory = directory.expanduser()
     if dry_run:
@@ -71,13 +86,21 @@ def restore(
             f" Memlane {manifest.memlane}."
         )
         return
-    saved = adopt()
+    manifest = archive.read_manifest(directory)
+    saved = take_recorded(adopt(), manifest)
     configured, layout = local()
     if is_running(layout):
         raise StackError(RUNNING.format(down=command_line("down")))
+    if not yes:
+        require_same(manifest, saved, configured)
+    require_complete(configured)
     layout.create()
     with rebuild.servers(configured, layout, running=False) as needed:
         _restore(configured, needed, directory)
+        if saved.file and not saved.path.exists():  # before the index, which may fail
+            saved.write(saved.current(configured))
+            print(f"The settings of the backup are saved in {saved.path}.")
+        _mention_left_out(manifest, saved, configured)
         code = rebuild.build(configured, layout, needed)
     if code == rebuild.WHOLE:
         rebuild.save(configured, saved)
@@ -104,6 +127,13 @@ def _restore(configured: Settings, needed: list[Server], directory: Path) -> Non
     )
     if not totals.balanced:
         raise StackError(UNBALANCED)
+
+
+def _mention_left_out(manifest: Manifest, saved: SavedSettings, configured: Settings) -> None:
+    """Name the settings of the backup's stack that neither the backup nor this stack has."""
+    missing = sorted(set(manifest.left_out) - saved.current(configured).keys())
+    if missing:
+        print(LEFT_OUT.format(names=", ".join(missing), path=saved.path))
 
 
 def _mention_key(layout: Layout) -> None:

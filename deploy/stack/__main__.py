@@ -20,7 +20,7 @@ COMMANDS = {
     "status": "a table of the processes",
     "logs": "the end of the logs",
     "reindex": "build the vector index these settings ask for, or mend the one that is served",
-    "reset": "stop everything and delete all that is kept: memories, keys, logs",
+    "reset": "stop everything and delete all that is kept: memories, settings, keys, logs",
     "run": "like up, in the foreground: for systemd and containers",
 }
 SUPERVISE = "supervise"  # what `up` starts: no command for a person, so not in the help

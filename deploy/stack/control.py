@@ -45,6 +45,10 @@ INDEXED = {
     *("MEMLANE_VECTORS", "MEMLANE_VECTOR_BUCKETS", "MEMLANE_EMBEDDER__MODEL"),
     *("MEMLANE_DATABASE_URL",),
 }
+LOST = (
+    "In {root} are all memories and logs; `env`: the saved settings, with MEMLANE_SEAL_KEY and the"
+    " keys of providers; and `api_key`. A backup has the memories and the settings, but no keys."
+)
 # After its own deadline the supervisor still needs time to stop what it started.
 UP_WITHIN_S = HEALTHY_WITHIN_S + DOWN_WITHIN_S
 
@@ -361,12 +365,13 @@ def _settled(layout: Layout) -> State | None:
 
 
 def reset(layout: Layout, *, sure: bool) -> int:
-    """Stop the stack and delete all its data: memories, keys, logs. Asks first, unless `sure`."""
+    """Stop the stack and delete all that it wrote. Asks first, unless `sure`."""
     paths = layout.written_files()
     if not paths:
         print(f"There is nothing in {layout.root}.")
         return 0
-    question = f"Delete every memory, key and log in {layout.root}? Type yes: "
+    print(LOST.format(root=layout.root))
+    question = "Delete all of it? Type yes: "
     if not sure and (not sys.stdin.isatty() or input(question) != "yes"):
         unasked = command_line("reset", "--yes")
         print(f"Nothing was deleted. Without a terminal: {unasked}", file=sys.stderr)

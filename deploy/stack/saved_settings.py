@@ -116,6 +116,13 @@ def override(saved: SavedSettings, values: Mapping[str, str]) -> SavedSettings:
     return replace(saved, shell={**saved.shell, **values})
 
 
+def take(saved: SavedSettings, values: Mapping[str, str]) -> SavedSettings:
+    """The settings with these values as the saved ones; also in the environment, as `adopt`."""
+    taken = replace(saved, file=values)
+    os.environ.update({name: values[name] for name in taken.taken})  # noqa: TID251  as in `adopt`
+    return taken
+
+
 def parse(path: Path) -> dict[str, str]:
     """The variables in the file; none if there is no file.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import orjson
 
@@ -26,7 +26,8 @@ class Manifest:
     """Description of a backup.
 
     `memlane`: the release that wrote it. `schema`: newest migration of the ledger. `postgres`:
-    major version of the server. `sha256`: of the archive file, of `size_bytes`.
+    major version of the server. `sha256`: of the archive file, of `size_bytes`. `settings`: of the
+    stack, without secrets. `left_out`: names of its other settings.
     """
 
     memlane: str
@@ -37,6 +38,8 @@ class Manifest:
     size_bytes: int
     sha256: str
     tables: Mapping[str, TableState]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -56,7 +59,8 @@ def from_json(content: bytes) -> Manifest:
         values = orjson.loads(content)
         header = (values.pop("format"), values.pop("version"))
         tables = {name: TableState(**state) for name, state in values.pop("tables").items()}
-        manifest = Manifest(**values, tables=tables)
+        left_out = tuple(values.pop("left_out", ()))
+        manifest = Manifest(**values, tables=tables, left_out=left_out)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(UNKNOWN.format(reason="it cannot be read")) from error
     if header != (FORMAT, VERSION):

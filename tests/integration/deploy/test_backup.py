@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,14 @@ from deploy.backup import archive
 from deploy.backup.backup import back_up
 from deploy.backup.restore import check, restore
 from deploy.stack.failure import StackError
+from deploy.stack.saved_settings import parse
 from deploy.stack.servers import Postgres
 from pipeline.backup.manifest import differences, to_json
 from pipeline.backup.store import BackupStore
 from pipeline.domain.events import StageName
 from pipeline.ledger.engine import connect
 from tests.support.engine import Engine, build_ledger
+from tests.support.local_stack import LocalStack
 from tests.support.recount import drift
 
 
@@ -132,6 +135,57 @@ async def test_an_archive_that_was_cut_is_found_when_it_is_read_back(
         check(folder)
     with pytest.raises(StackError, match="cannot read the archive"):
         archive.require_rows(folder, manifest)
+
+
+def with_a_ledger(stack: LocalStack) -> LocalStack:
+    """The stack with real migrations, pgvector and a model."""
+    table = json.loads(stack.programs.read_text())
+    del table["migrate"]
+    stack.programs.write_text(json.dumps(table))
+    model = {"MODEL": "openai/gpt-x", "API_BASE": f"http://127.0.0.1:{stack.port}/v1"}
+    stack.extra = {f"MEMLANE_LLM__{name}": value for name, value in model.items()}
+    stack.extra |= {"MEMLANE_LLM__API_KEY": "a-secret", "MEMLANE_VECTORS": "pgvector"}
+    return stack
+
+
+def test_a_stack_that_was_reset_has_its_settings_after_a_restore(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    with_a_ledger(stack)
+    assert stack.up().returncode == 0
+    before = parse(stack.layout.env)
+    stack.extra, folder = {}, str(tmp_path / "backup")
+    done = stack.memlane("backup", folder)
+    assert done.returncode == 0, done.stderr
+    assert "a-secret" not in (tmp_path / "backup" / archive.MANIFEST).read_text()
+    assert stack.cli("reset", "--yes").returncode == 0
+
+    done = stack.memlane("restore", folder)
+    assert done.returncode == 0, done.stderr
+    assert "Not in the backup: MEMLANE_LLM__API_KEY." in done.stdout
+    saved = parse(stack.layout.env)
+    assert before.items() - saved.items() == {("MEMLANE_LLM__API_KEY", "a-secret")}
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    assert stack.state().llm == "openai/gpt-x"
+    assert "chroma" not in stack.state().processes
+
+
+def test_a_restore_into_a_stack_with_another_model_needs_a_yes(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    with_a_ledger(stack)
+    assert stack.up().returncode == 0
+    folder = str(tmp_path / "backup")
+    assert stack.memlane("backup", folder).returncode == 0
+    assert stack.cli("down").returncode == 0
+    stack.extra = {"MEMLANE_LLM__MODEL": "openai/gpt-y"}
+    refused = stack.memlane("restore", folder)
+    assert refused.returncode == 1
+    assert "MEMLANE_LLM__MODEL: openai/gpt-x in the backup, openai/gpt-y here" in refused.stderr
+    assert refused.stdout == ""
+    done = stack.memlane("restore", folder, "--yes")
+    assert done.returncode == 0, done.stderr
 
 
 async def test_there_is_no_backup_of_nothing(empty_url: str, tmp_path: Path) -> None:

@@ -240,6 +240,8 @@ def test_reset_asks_first_and_deletes_what_the_stack_wrote(stack: LocalStack) ->
     mine.write_text("mine")
     refused = stack.cli("reset")
     assert refused.returncode == 1
+    for lost in ("`env`: the saved settings", "keys of providers", "`api_key`"):
+        assert lost in refused.stdout
     assert stack.layout.api_key.exists()
     done = stack.cli("reset", "--yes")
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,13 @@ import pytest
 
 from deploy.backup import archive, clients
 from deploy.backup.restore import require_known
+from deploy.backup.settings import RecordedSettings, require_same, take_recorded
 from deploy.stack.failure import StackError
+from deploy.stack.saved_settings import SavedSettings
 from pipeline.backup.manifest import Manifest, TableState, differences, from_json, to_json
 from pipeline.domain.errors import InvalidInput
+from pipeline.model_settings import LLMSettings
+from pipeline.settings import Settings
 
 MANIFEST = Manifest(
     memlane="0.2.0",
@@ -45,6 +50,14 @@ def written(folder: Path, content: bytes = b"abc") -> Path:
 def test_a_manifest_is_read_back_as_it_was() -> None:
     assert from_json(to_json(MANIFEST)) == MANIFEST
     assert MANIFEST.rows == 2
+    with_settings = replace(MANIFEST, settings={"MEMLANE_PORT": "8124"}, left_out=("A", "B"))
+    assert from_json(to_json(with_settings)) == with_settings
+
+
+def test_a_manifest_of_a_release_that_recorded_no_settings_is_read() -> None:
+    values = json.loads(to_json(MANIFEST))
+    del values["settings"], values["left_out"]
+    assert from_json(json.dumps(values).encode()) == MANIFEST
 
 
 @pytest.mark.parametrize(
@@ -109,6 +122,63 @@ def test_a_changed_archive_is_refused(tmp_path: Path) -> None:
 
 def test_rows_are_counted_whatever_their_text_is() -> None:
     assert archive.count_rows(iter(SCRIPT.splitlines(keepends=True))) == {"events": 2}
+
+
+# ── settings in the manifest ─────────────────────────────────────────────────────────────────────
+
+SHELL = {
+    "MEMLANE_LLM__MODEL": "openai/gpt-x",
+    "MEMLANE_LLM__API_KEY": "sk-a-secret",
+    "MEMLANE_LLM__FALLBACKS": '[{"model": "openai/other", "api_key": "sk-a-secret"}]',
+    "MEMLANE_SEAL_KEY": "a-secret" * 4,
+    "MEMLANE_DATABASE_URL": "postgresql://me:a-secret@db/memlane",
+    "MEMLANE_CHROMA_URL": "http://chroma:8000",
+    "MEMLANE_BROKER_SENTINEL_MASTER": "main",
+    "MEMLANE_PORT": "8124",
+    "OPENAI_API_KEY": "sk-a-secret",
+}
+MODEL = Settings.model_construct(llm=LLMSettings(model="openai/gpt-x"))
+
+
+def test_settings_are_recorded_without_secrets_and_servers(tmp_path: Path) -> None:
+    saved = SavedSettings(tmp_path / "env", {}, SHELL)
+    recorded = RecordedSettings.of(saved, MODEL)
+    assert recorded.values == {"MEMLANE_LLM__MODEL": "openai/gpt-x", "MEMLANE_PORT": "8124"}
+    assert set(recorded.left_out) == SHELL.keys() - recorded.values.keys()
+    saved.write({})
+    assert RecordedSettings.of(saved, MODEL).values == {
+        **recorded.values,
+        "MEMLANE_EMBEDDER__MODEL": "local/minilm",
+        "MEMLANE_VECTORS": "chroma",
+        "MEMLANE_VECTOR_BUCKETS": "64",
+    }
+
+
+def test_a_stack_without_settings_takes_those_of_the_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MEMLANE_VECTORS", "MEMLANE_PORT"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    foreign = {"LD_PRELOAD": "x.so", "MEMLANE_REMOVED": "1", "MEMLANE_CHROMA_URL": "http://other"}
+    recorded = {"MEMLANE_VECTORS": "pgvector", "MEMLANE_PORT": "8124"}
+    manifest = replace(MANIFEST, settings=recorded | foreign)
+    saved = SavedSettings(tmp_path / "env", {}, {"MEMLANE_PORT": "8125"})
+    taken = take_recorded(saved, manifest)
+    assert taken.current(Settings()) == {"MEMLANE_PORT": "8125", "MEMLANE_VECTORS": "pgvector"}
+    assert Settings().vectors == "pgvector"
+    saved.write({"MEMLANE_PORT": "8126"})
+    assert take_recorded(saved, manifest) == saved
+
+
+def test_settings_that_differ_from_the_backup_are_named(tmp_path: Path) -> None:
+    saved = SavedSettings(tmp_path / "env", {}, {})
+    recorded = {"MEMLANE_LLM__MODEL": "openai/gpt-x", "MEMLANE_VECTORS": "pgvector"}
+    manifest = replace(MANIFEST, settings=recorded)
+    with pytest.raises(StackError, match="MEMLANE_VECTORS: pgvector in the backup, chroma here"):
+        require_same(manifest, saved, MODEL)
+    require_same(replace(manifest, settings={"MEMLANE_LLM__MODEL": "openai/gpt-x"}), saved, MODEL)
+    require_same(MANIFEST, saved, MODEL)
 
 
 def test_a_newer_schema_is_refused_in_words() -> None:
