@@ -14,9 +14,10 @@ from deploy.backup import restore as restoring
 from deploy.backup.backup import back_up
 from deploy.backup.settings import RecordedSettings, require_same, take_recorded
 from deploy.cli.context import local
+from deploy.cli.recovery import is_valid, recover
 from deploy.stack import rebuild
 from deploy.stack.failure import StackError
-from deploy.stack.layout import Layout, command_line
+from deploy.stack.layout import Layout, command_line, write_private
 from deploy.stack.programs import require_complete
 from deploy.stack.saved_settings import SavedSettings, adopt
 from deploy.stack.server import Server
@@ -26,9 +27,12 @@ from pipeline.backup.manifest import Manifest
 from pipeline.settings import Settings
 
 RUNNING = "The local stack runs. Stop it with `{down}`, and restore again."
-LEFT_OUT = "Not in the backup: {names}. Set them in {path}, or in the shell of the next start."
+LEFT_OUT = "Not in the backup: {names}. Set them in {path}."
 UNBALANCED = "The books are not balanced: run `memlane doctor`."
-NEW_KEY = "Keys are those of the backup. `memlane keys recover NAME` creates another admin key."
+KEYS_STAY = "Keys are those of the backup"
+NEW_KEY = f"{KEYS_STAY}, and another admin key is in {{path}}."
+NO_KEY = f"{KEYS_STAY}. `memlane keys recover NAME` creates another admin key."
+RESTORED = "restored"  # name of the key
 
 
 def backup(
@@ -101,12 +105,12 @@ def restore(
             saved.write(saved.current(configured))
             print(f"The settings of the backup are saved in {saved.path}.")
         _mention_left_out(manifest, saved, configured)
+        _replace_lost_key(configured, layout, needed)
         code = rebuild.build(configured, layout, needed)
     if code == rebuild.WHOLE:
         rebuild.save(configured, saved)
     elif code:
         raise typer.Exit(code)
-    _mention_key(layout)
 
 
 def _restore(configured: Settings, needed: list[Server], directory: Path) -> None:
@@ -136,9 +140,17 @@ def _mention_left_out(manifest: Manifest, saved: SavedSettings, configured: Sett
         print(LEFT_OUT.format(names=", ".join(missing), path=saved.path))
 
 
-def _mention_key(layout: Layout) -> None:
-    if not layout.api_key.exists():
-        print(NEW_KEY)
+def _replace_lost_key(configured: Settings, layout: Layout, needed: list[Server]) -> None:
+    """Create an admin key in `api_key` if it has none of the backup, which has only hashes."""
+    url, key = _database(configured, needed), layout.key()
+    if key is not None and asyncio.run(is_valid(url, key)):  # noqa: TID251  a separate process
+        return
+    if configured.database_url is not None:  # this host may only run the restore
+        print(NO_KEY)
+        return
+    key = asyncio.run(recover(url, RESTORED))  # noqa: TID251  a separate process
+    write_private(layout.api_key, f"{key}\n")
+    print(NEW_KEY.format(path=layout.api_key))
 
 
 def _database(configured: Settings, needed: list[Server]) -> str:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from deploy.cli.connection import ApiConnection
 from deploy.stack.failure import StackError
-from deploy.stack.layout import Layout, command_line
+from deploy.stack.layout import Layout, command_line, recovery_line
 from deploy.stack.saved_settings import adopt
 from pipeline import settings
 from pipeline.settings import Settings
@@ -37,14 +37,22 @@ class Options:
         configured, layout = local()
         url = self.url or f"http://127.0.0.1:{configured.port}"
         path = (self.key_file or layout.api_key).expanduser()
-        try:
-            key = path.read_text().strip()
-        except OSError as error:
-            raise StackError(
-                f"No API key at {path} ({error.strerror}). Start the local stack with"
-                f" `{command_line('up')}`, or name the file of a key with --key-file."
-            ) from error
-        return ApiConnection(url, key)
+        return ApiConnection(url, _key(path))
+
+
+def _key(path: Path) -> str:
+    """The key in a file. Errors: StackError without one."""
+    try:
+        key, reason = path.read_text().strip(), "it is empty"
+    except OSError as error:
+        key, reason = "", error.strerror or type(error).__name__
+    if not key:
+        raise StackError(
+            f"No API key at {path} ({reason}). Start the local stack with `{command_line('up')}`;"
+            f" if its key is lost, `{recovery_line(path)}` creates another one. Or name the file of"
+            " a key with --key-file."
+        )
+    return key
 
 
 def options(context: typer.Context) -> Options:

@@ -16,7 +16,7 @@ from deploy.cli.recovery import database_url
 from deploy.stack import journal, ports
 from deploy.stack.check import CHECKS, call_llm
 from deploy.stack.failure import StackError
-from deploy.stack.layout import Layout, command_line
+from deploy.stack.layout import Layout, command_line, recovery_line
 from deploy.stack.postgres import find_binaries
 from deploy.stack.programs import SERVERS, own_kinds
 from deploy.stack.servers import find_redis
@@ -40,6 +40,7 @@ def examine(configured: Settings, layout: Layout) -> list[Finding]:
         check_data_dir(layout.root),
         check_stack(layout, running=running),
         check_port(configured.port, running=running),
+        *check_key(layout),
         *_servers(configured, layout, reports, running=running),
         *_models(configured, reports),
         *_ledger(configured, layout),
@@ -120,6 +121,16 @@ def check_port(port: int, *, running: bool) -> Finding:
         text = f"{port} of {ports.HOST} cannot be used: {reason}"
         return Finding("port", CheckStatus.FAIL, text, "set MEMLANE_PORT to another one")
     return Finding("port", CheckStatus.OK, f"{port} is free")
+
+
+def check_key(layout: Layout) -> list[Finding]:
+    """Check that a stack that was started before has its key; no finding for a new one."""
+    if not layout.env.exists():
+        return []
+    if layout.key() is None:
+        advice = f"`{recovery_line(layout.api_key)}` creates another one"
+        return [Finding("key", CheckStatus.WARN, f"no key file {layout.api_key}", advice)]
+    return [Finding("key", CheckStatus.OK, f"in {layout.api_key}")]
 
 
 def _servers(

@@ -91,7 +91,8 @@ def recover_key(
 
     It needs MEMLANE_DATABASE_URL, or the running local stack. Revoke the lost key afterwards.
     """
-    key = asyncio.run(recovery.recover(*local(), name))  # noqa: TID251  a separate process
+    url = recovery.database_url(*local())
+    key = asyncio.run(recovery.recover(url, name))  # noqa: TID251  a separate process
     if as_json:
         print_json({"key": key})
     else:

@@ -12,16 +12,17 @@ from pipeline.domain.tenants import Access
 from pipeline.ledger.engine import connect
 from pipeline.settings import Settings
 from pipeline.tenants.api_keys import ApiKeys
+from pipeline.tenants.secret import Secret
 
 NO_DATABASE = "Set MEMLANE_DATABASE_URL, or start the local stack."
 
 
-async def recover(configured: Settings, layout: Layout, name: str) -> str:
-    """Create an admin key of the operator's first project and return it.
+async def recover(url: str, name: str) -> str:
+    """Create an admin key of the operator's first project in the database and return it.
 
-    Errors: StackError without a database, or if there is no such project.
+    Errors: StackError if there is no such project.
     """
-    engine = connect(database_url(configured, layout), pool_size=1, name="memlane recovery")
+    engine = connect(url, pool_size=1, name="memlane recovery")
     try:
         keys = ApiKeys(engine)
         lost = await keys.last_admin()
@@ -31,6 +32,15 @@ async def recover(configured: Settings, layout: Layout, name: str) -> str:
     finally:
         await engine.dispose()
     return secret.key
+
+
+async def is_valid(url: str, key: str) -> bool:
+    """True if the database knows this key, and it is neither revoked nor expired."""
+    engine = connect(url, pool_size=1, name="memlane recovery")
+    try:
+        return bool(await ApiKeys(engine).grants([Secret(key).digest]))
+    finally:
+        await engine.dispose()
 
 
 def database_url(configured: Settings, layout: Layout) -> str:

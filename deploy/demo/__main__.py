@@ -34,7 +34,7 @@ from rich.text import Text
 
 from deploy.stack import journal
 from deploy.stack.identity import Identity, alive, send
-from deploy.stack.layout import Layout, command_line
+from deploy.stack.layout import Layout, command_line, recovery_line
 from deploy.stack.waiting import wait_until
 from pipeline import settings as settings_of
 from pipeline.domain.errors import InvalidInput
@@ -120,12 +120,12 @@ def story() -> Json:
 
 def key(layout: Layout) -> str:
     """API key of the first project. Errors: DemoError if no stack has created one."""
-    try:
-        return layout.api_key.read_text().strip()
-    except FileNotFoundError:
+    if (key := layout.key()) is None:
         raise DemoError(
-            f"There is no key at {layout.api_key}: start the stack with `{command_line('up')}`."
-        ) from None
+            f"There is no key at {layout.api_key}: start the stack with `{command_line('up')}`; if"
+            f" the key is lost, `{recovery_line(layout.api_key)}` creates another one."
+        )
+    return key
 
 
 class DemoApi:

@@ -7,7 +7,7 @@ import shlex
 
 from deploy.stack.failure import StackError
 from deploy.stack.journal import State
-from deploy.stack.layout import Layout
+from deploy.stack.layout import Layout, recovery_line
 
 # Seconds to wait for a link: the message must not wait for it.
 LINK_WITHIN_S = 5.0
@@ -36,7 +36,7 @@ Read its receipt (replace EVENT_ID by the event_id of the answer):
 
   curl -s {url}/v1/event/EVENT_ID/ -H "Authorization: Token $(cat {key_file})"
 """
-SHORT = "Memlane is up: {url}, key in {key_file}, LLM {llm}\n"
+SHORT = "Memlane is up: {url}, key {key}, LLM {llm}\n"
 
 RULES = (
     "local/rules: fixed rules, NOT a language model, good for trying things out.\n"
@@ -54,7 +54,7 @@ def banner(layout: Layout, state: State, *, show_key: bool = True) -> str:
     warnings = "".join(f"\nWarning: {text}\n" for text in state.warnings)
     return warnings + BANNER.format(
         url=state.url,
-        key=_key(layout) if show_key else f"in {layout.api_key}",
+        key=_key(layout, show=show_key),
         console=(show_key and _link(layout, state)) or f"{state.url}/console/",
         key_file=shlex.quote(str(layout.api_key)),
         llm=RULES if state.llm == "local/rules" else state.llm,
@@ -67,7 +67,7 @@ def banner(layout: Layout, state: State, *, show_key: bool = True) -> str:
 def short(layout: Layout, state: State) -> str:
     """One line for a healthy stack."""
     warnings = "".join(f"Warning: {text}\n" for text in state.warnings)
-    return warnings + SHORT.format(url=state.url, key_file=layout.api_key, llm=state.llm)
+    return warnings + SHORT.format(url=state.url, key=_key(layout, show=False), llm=state.llm)
 
 
 def _link(layout: Layout, state: State) -> str | None:
@@ -75,15 +75,19 @@ def _link(layout: Layout, state: State) -> str | None:
     # Here, because the supervisor imports this module: the HTTP client would take 10 MB of it.
     from deploy.cli.connection import ApiConnection  # noqa: PLC0415
 
+    if (key := layout.key()) is None:
+        return None
     try:
-        with ApiConnection(state.url, _key(layout), timeout_s=LINK_WITHIN_S) as api:
+        with ApiConnection(state.url, key, timeout_s=LINK_WITHIN_S) as api:
             made = api.post("/v1/console/links/")
     except StackError:
         return None
     return f"{made['url']}  (once, within 10 minutes)" if "url" in made else None
 
 
-def _key(layout: Layout) -> str:
-    if layout.api_key.exists():
-        return layout.api_key.read_text().strip()
-    return "YOUR_KEY"  # another data directory has the key, and created this database
+def _key(layout: Layout, *, show: bool) -> str:
+    """The key, or where it is; how to create one if the file is lost, or on another host."""
+    key = layout.key()
+    if key is None:
+        return f"in no file here; `{recovery_line(layout.api_key)}` creates one"
+    return key if show else f"in {layout.api_key}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,11 @@ def command_line(command: str, option: str = "") -> str:
     if (PROJECT_ROOT / "Makefile").exists():
         return f"make {command}" + (f" ARGS={option}" if option else "")
     return f"memlane {command} {option}".rstrip()
+
+
+def recovery_line(key_file: Path) -> str:
+    """The command that creates another admin key, for messages."""
+    return f"memlane keys recover > {shlex.quote(str(key_file))}"
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,13 @@ class Layout:
     def api_key(self) -> Path:
         """File of the first project's key."""
         return self.root / "api_key"
+
+    def key(self) -> str | None:
+        """The key in `api_key`; None if there is none."""
+        try:
+            return self.api_key.read_text().strip() or None
+        except FileNotFoundError:
+            return None
 
     @property
     def env(self) -> Path:

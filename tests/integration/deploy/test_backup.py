@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -14,6 +15,7 @@ from sqlalchemy import text
 from deploy.backup import archive
 from deploy.backup.backup import back_up
 from deploy.backup.restore import check, restore
+from deploy.cli.recovery import database_url, is_valid
 from deploy.stack.failure import StackError
 from deploy.stack.saved_settings import parse
 from deploy.stack.servers import Postgres
@@ -21,6 +23,7 @@ from pipeline.backup.manifest import differences, to_json
 from pipeline.backup.store import BackupStore
 from pipeline.domain.events import StageName
 from pipeline.ledger.engine import connect
+from pipeline.settings import Settings
 from tests.support.engine import Engine, build_ledger
 from tests.support.local_stack import LocalStack
 from tests.support.recount import drift
@@ -148,7 +151,7 @@ def with_a_ledger(stack: LocalStack) -> LocalStack:
     return stack
 
 
-def test_a_stack_that_was_reset_has_its_settings_after_a_restore(
+def test_a_stack_that_was_reset_has_its_settings_and_a_key_after_a_restore(
     stack: LocalStack, tmp_path: Path
 ) -> None:
     with_a_ledger(stack)
@@ -165,10 +168,14 @@ def test_a_stack_that_was_reset_has_its_settings_after_a_restore(
     assert "Not in the backup: MEMLANE_LLM__API_KEY." in done.stdout
     saved = parse(stack.layout.env)
     assert before.items() - saved.items() == {("MEMLANE_LLM__API_KEY", "a-secret")}
+    assert stack.layout.api_key.stat().st_mode & 0o777 == 0o600
+    key = stack.layout.key()
+    assert key is not None
     done = stack.up()
     assert done.returncode == 0, done.stderr
     assert stack.state().llm == "openai/gpt-x"
     assert "chroma" not in stack.state().processes
+    assert asyncio.run(is_valid(database_url(Settings(), stack.layout), key))  # noqa: TID251
 
 
 def test_a_restore_into_a_stack_with_another_model_needs_a_yes(
@@ -184,8 +191,10 @@ def test_a_restore_into_a_stack_with_another_model_needs_a_yes(
     assert refused.returncode == 1
     assert "MEMLANE_LLM__MODEL: openai/gpt-x in the backup, openai/gpt-y here" in refused.stderr
     assert refused.stdout == ""
+    stack.layout.api_key.write_text("a-key-of-another-ledger")
     done = stack.memlane("restore", folder, "--yes")
     assert done.returncode == 0, done.stderr
+    assert stack.layout.key() != "a-key-of-another-ledger"
 
 
 async def test_there_is_no_backup_of_nothing(empty_url: str, tmp_path: Path) -> None:

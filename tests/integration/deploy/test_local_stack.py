@@ -59,6 +59,16 @@ def test_a_second_up_changes_nothing(stack: LocalStack) -> None:
     assert stack.processes() == before
 
 
+def test_a_lost_key_is_named_with_its_repair(stack: LocalStack) -> None:
+    assert stack.up().returncode == 0
+    stack.layout.api_key.unlink()
+    repair = f"`memlane keys recover > {stack.layout.api_key}`"
+    for options in ((), ("--brief",)):
+        done = stack.up(*options)
+        assert done.returncode == 0, done.stderr
+        assert repair in done.stdout
+
+
 def test_up_with_other_settings_names_and_applies_them(stack: LocalStack) -> None:
     stack.extra = {"MEMLANE_LLM__API_KEY": "a-secret"}
     assert stack.up().returncode == 0

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from deploy.cli import doctor
 from deploy.cli.app import app
 from deploy.cli.connection import ApiConnection
+from deploy.cli.context import Options
 from deploy.cli.findings import CheckStatus, show
 from deploy.stack import ports
 from deploy.stack.failure import StackError
@@ -98,6 +99,15 @@ def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:
         api.post("/v1/keys/", name="x")
 
 
+@pytest.mark.parametrize("content", [None, "\n"])
+def test_a_lost_key_is_named_with_its_repair(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "key"
+    if content is not None:  # such as after a redirect of a command that failed
+        path.write_text(content)
+    with pytest.raises(StackError, match=rf"No API key at .*`memlane keys recover > {path}`"):
+        Options("http://api", path).connect()
+
+
 # ── doctor ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -121,6 +131,19 @@ def test_a_port_in_use_is_a_failure_that_names_its_setting() -> None:
         "set MEMLANE_PORT to another one",
     )
     assert show([finding]) == 1
+
+
+def test_a_stack_without_its_key_file_is_a_warning(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    assert doctor.check_key(layout) == []
+    layout.env.touch()
+    (finding,) = doctor.check_key(layout)
+    assert finding.status is CheckStatus.WARN
+    assert finding.text.startswith("no key file")
+    assert f"`memlane keys recover > {layout.api_key}`" in finding.advice
+    layout.api_key.write_text("ml_a_key\n")
+    (finding,) = doctor.check_key(layout)
+    assert (finding.status, finding.text) == (CheckStatus.OK, f"in {layout.api_key}")
 
 
 def test_a_data_directory_that_is_a_file_is_a_failure(tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ def test_a_refusal_is_shown_with_its_status() -> None:
         api.ask("GET", "/v1/ping/")
 
 
-def test_without_a_key_file_the_remedy_is_make_up(tmp_path: Path) -> None:
-    with pytest.raises(DemoError, match="make up"):
+def test_without_a_key_file_the_remedies_are_a_start_and_a_new_key(tmp_path: Path) -> None:
+    with pytest.raises(DemoError, match=r"`make up`; .*`memlane keys recover > "):
         demo.key(Layout(tmp_path))
 
 
