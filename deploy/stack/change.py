@@ -53,7 +53,7 @@ class SettingsChange:
 
         `state`: of the running stack. `changed`: names of the settings that it does not have yet.
         """
-        last = state or read(layout)
+        last = state or _last(layout, saved)
         lines = saved.differences(settings)
         current = saved.current(settings)
         others = changes(settings, last.salt, last.settings) if last else []
@@ -104,6 +104,12 @@ class SettingsChange:
             file=sys.stderr,
         )
         return False
+
+
+def _last(layout: Layout, saved: SavedSettings) -> State | None:
+    """State of the last stack; None if only first starts, which failed, have left one."""
+    state = read(layout)
+    return state if state is not None and (state.served or saved.path.exists()) else None
 
 
 def _how(settings: Settings, state: State | None, changed: Collection[str]) -> str | None:

@@ -65,6 +65,8 @@ class State(BaseModel):
 
     supervisor: ProcessNote
     phase: Phase = Phase.STARTING
+    # A stack of this directory was healthy once; earlier releases do not write it.
+    served: bool = True
     url: str
     llm: str
     embedder: str
@@ -100,9 +102,11 @@ class Journal:
     def __init__(self, layout: Layout, settings: Settings, *, foreground: bool = False) -> None:
         """Record this process as the supervisor."""
         self._layout = layout
+        before = read(layout)
         salt = secrets.token_hex(16)
         self.state = State(
             supervisor=note_of(os.getpid()),
+            served=before is not None and before.served,
             url=f"http://127.0.0.1:{settings.port}",
             llm=settings.llm.model,
             embedder=settings.embedder.model,
@@ -117,6 +121,7 @@ class Journal:
     def phase(self, phase: Phase) -> None:
         """Write the phase of the stack."""
         self.state.phase = phase
+        self.state.served |= phase is Phase.HEALTHY
         self.write()
 
     def failed(self, message: str, process: str | None) -> None:

@@ -60,14 +60,14 @@ class Indexes:
         """Check that `adopt` would accept this index. Errors: InvalidInput."""
         async with self._single.connect() as connection:
             live = await _named(connection, "LIVE")
-            if live not in (None, name) and await _named(connection, "WHOLE") != name:
-                raise InvalidInput(NOT_BUILT.format(live=live, name=name))
+            await _require_built(connection, live, name)
 
     async def adopt(self, name: str) -> None:
         """Make this index the live one.
 
-        It must be live already, or be the first one, or be completely built. Rows changed since the
-        build are stale in it, and written later.
+        It must be live already, or be the first one, or be completely built; any index will do
+        while there is nothing to be found. Rows changed since the build are stale in it, and
+        written later.
 
         Errors: InvalidInput if it was never built.
         """
@@ -77,8 +77,7 @@ class Indexes:
             live = await _named(connection, "LIVE")
             if live == name:
                 return
-            if live is not None and await _named(connection, "WHOLE") != name:
-                raise InvalidInput(NOT_BUILT.format(live=live, name=name))
+            await _require_built(connection, live, name)
             if live is not None:
                 await _switch(connection)
             row = insert(vector_indexes).values(name=name, embedder="", state="LIVE")
@@ -145,6 +144,14 @@ async def _named(connection: AsyncConnection, state: str) -> str | None:
     query = select(vector_indexes.c.name).where(vector_indexes.c.state == state)
     name: str | None = await connection.scalar(query)
     return name
+
+
+async def _require_built(connection: AsyncConnection, live: str | None, name: str) -> None:
+    """Check that this index can replace the live one. Errors: InvalidInput."""
+    if live in (None, name) or await _named(connection, "WHOLE") == name:
+        return
+    if await connection.scalar(statement("has_rows")):
+        raise InvalidInput(NOT_BUILT.format(live=live, name=name))
 
 
 async def _switch(connection: AsyncConnection) -> None:

@@ -5,9 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from pathlib import Path
 
+import asyncpg
+
+from deploy.cli.recovery import database_url
+from deploy.stack.change import SettingsChange
 from deploy.stack.identity import wait_gone
-from deploy.stack.journal import ProcessState
+from deploy.stack.journal import Journal, Phase, ProcessState
+from deploy.stack.layout import Layout
+from deploy.stack.saved_settings import SavedSettings
+from pipeline.model_settings import LLMSettings
+from pipeline.settings import Settings
 from tests.support.local_stack import ALL, STAND_IN, LocalStack
 from tests.support.stack import wait_until
 
@@ -42,6 +51,38 @@ def test_a_first_start_replaces_no_embedder(stack: LocalStack) -> None:
     done = stack.up()
     assert done.returncode == 0, done.stderr
     assert "is replaced" not in done.stdout
+
+
+def test_a_first_start_that_failed_does_not_decide_the_next_one(stack: LocalStack) -> None:
+    table = json.loads(stack.programs.read_text())
+    del table["migrate"]  # the real one
+    broken = table | {"worker": ["-c", "raise SystemExit('no worker')"]}
+    stack.programs.write_text(json.dumps(broken))
+    stack.extra = {
+        "MEMLANE_LLM__MODEL": "openai/gpt-x",
+        "MEMLANE_EMBEDDER__MODEL": "openai/another",
+        "MEMLANE_EMBEDDER__API_BASE": f"http://127.0.0.1:{stack.port}/v1",
+    }
+    failed = stack.up()
+    assert failed.returncode == 1
+    assert "worker-1 does not stay up" in failed.stderr
+    stack.extra = {}
+    stack.programs.write_text(json.dumps(table))
+    done = stack.up()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Settings that change" not in done.stdout
+
+
+def test_a_stack_that_was_healthy_decides_the_next_start(tmp_path: Path) -> None:
+    layout, file = Layout(tmp_path), SavedSettings(tmp_path / "env", {}, {})
+    layout.create()
+    model = Settings.model_construct(llm=LLMSettings(model="openai/gpt-x"))
+    Journal(layout, model).write()
+    assert SettingsChange.of(Settings(), layout, file, None, []).downgrades == []
+    Journal(layout, model).phase(Phase.HEALTHY)
+    Journal(layout, model).failed("a port in use", None)
+    (sentence,) = SettingsChange.of(Settings(), layout, file, None, []).downgrades
+    assert "openai/gpt-x is replaced by local/rules" in sentence
 
 
 def test_a_changed_setting_is_shown_and_needs_a_yes(stack: LocalStack) -> None:
@@ -117,6 +158,7 @@ def test_an_index_that_was_never_built_is_refused_before_anything_stops(stack: L
     del table["migrate"]
     stack.programs.write_text(json.dumps(table))
     assert stack.up().returncode == 0
+    asyncio.run(add_turn(database_url(Settings(), stack.layout)))  # noqa: TID251
     before = stack.processes()
     stack.extra = {"MEMLANE_VECTOR_BUCKETS": "3"}
     done = stack.up("--yes")
@@ -124,6 +166,14 @@ def test_an_index_that_was_never_built_is_refused_before_anything_stops(stack: L
     assert "Run `make reindex`" in done.stderr
     assert "Nothing was changed: Memlane keeps running as it was." in done.stderr
     assert stack.processes() == before
+
+
+async def add_turn(url: str) -> None:
+    """Insert a row that has a place in the vector index."""
+    connection = await asyncpg.connect(url)
+    columns, row = "(event_id, ordinal, lane_id)", "(gen_random_uuid(), 0, gen_random_uuid())"
+    await connection.execute(f"INSERT INTO turn_vectors {columns} VALUES {row}")
+    await connection.close()
 
 
 def test_workers_are_added_and_drained_without_a_restart(stack: LocalStack) -> None:

@@ -96,6 +96,18 @@ async def adopt(engine: Engine) -> None:
     await engine.ledger.indexes.adopt(engine.services.index.name)
 
 
+async def test_another_index_may_follow_while_the_ledger_is_empty(engine: Engine) -> None:
+    indexes = engine.ledger.indexes
+    await indexes.adopt("of-a-start-that-failed")
+    await indexes.require(engine.services.index.name)
+    await adopt(engine)
+    assert await indexes.live() == engine.services.index.name
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    with pytest.raises(InvalidInput, match="reindex"):
+        await indexes.adopt("another")
+
+
 async def nearest(engine: Engine, text: str, user: str = "maya") -> list[tuple[UUID, float]]:
     """Hits of the index itself: ids and cosines."""
     [vector] = await engine.services.embedder.embed([text])
