@@ -18,7 +18,7 @@ from deploy.stack.check import CHECKS, call_llm
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout, command_line, recovery_line
 from deploy.stack.postgres import find_binaries
-from deploy.stack.programs import SERVERS, own_kinds
+from deploy.stack.programs import SERVERS, advised, no_such_built_in, own_kinds
 from deploy.stack.servers import find_redis
 from deploy.stack.supervisor import is_running
 from pipeline import settings as settings_of
@@ -207,11 +207,9 @@ def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in:
         return Finding(
             name, CheckStatus.OK, RULES_NOTE if built_in == RULES else f"{built_in}, built in"
         )
-    if model.model.startswith("local/"):
-        advice = f"set MEMLANE_{name.upper()}__MODEL to provider/model" + (
-            f" or {built_in}" if built_in else ""
-        )
-        return Finding(name, CheckStatus.FAIL, f"{model.model}: there is no such built-in", advice)
+    if reason := no_such_built_in(model, built_in):
+        advice = f"set MEMLANE_{name.upper()}__MODEL to {advised(built_in)}"
+        return Finding(name, CheckStatus.FAIL, reason, advice)
     good = f"{model.model}: provider known" if name == "reranker" else f"{model.model} answers"
     advice = f"check MEMLANE_{name.upper()}__MODEL, …__API_BASE and …__API_KEY"
     return _reported(name, report, good, advice)

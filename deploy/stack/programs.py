@@ -16,7 +16,7 @@ from deploy.stack.failure import StackError
 from deploy.stack.layout import PROJECT_ROOT, Layout
 from deploy.stack.server import Server, http_ok
 from deploy.stack.servers import Chroma, Postgres, Redis
-from pipeline.model_settings import NO_MODEL
+from pipeline.model_settings import MINILM, NO_MODEL, RULES, ModelSettings
 from pipeline.settings import Settings
 
 # Python's arguments for each of our programs. Tests replace them with fakes (`--programs FILE`).
@@ -160,9 +160,33 @@ def _program(
 
 
 def require_complete(settings: Settings) -> None:
-    """Check that settings which need each other are set. Errors: StackError."""
+    """Check settings that need no server: those which need each other, and built-in models.
+
+    Errors: StackError.
+    """
+    models = [
+        ("MEMLANE_LLM__MODEL", settings.llm, RULES),
+        *(("MEMLANE_LLM__FALLBACKS", model, RULES) for model in settings.llm.fallbacks),
+        ("MEMLANE_EMBEDDER__MODEL", settings.embedder, MINILM),
+        ("MEMLANE_RERANKER__MODEL", settings.reranker, ""),
+    ]
+    for setting, model, built_in in models:
+        if reason := no_such_built_in(model, built_in):
+            raise StackError(f"{setting}={reason}: set it to {advised(built_in)}.")
     if settings.vectors == "qdrant" and settings.qdrant_url is None:
         raise StackError("MEMLANE_VECTORS=qdrant: set MEMLANE_QDRANT_URL, too.")
+
+
+def no_such_built_in(model: ModelSettings, built_in: str) -> str | None:
+    """The reason why a `local/` model cannot be used; None for `built_in` and remote models."""
+    if model.model == built_in or not model.model.startswith("local/"):
+        return None
+    return f"{model.model}: there is no such built-in"
+
+
+def advised(built_in: str) -> str:
+    """The models that a setting may name. `built_in`: empty if there is none."""
+    return f"provider/model or {built_in}" if built_in else "provider/model"
 
 
 def require_port(settings: Settings) -> None:

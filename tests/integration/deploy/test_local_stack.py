@@ -91,14 +91,19 @@ def test_up_with_other_settings_names_and_applies_them(stack: LocalStack) -> Non
 
 
 @pytest.mark.parametrize(
-    "setting", ["MEMLANE_VECTORS=qdrant", "MEMLANE_BROKER_URL=redis://127.0.0.1:1/0"]
+    "setting",
+    [
+        "MEMLANE_VECTORS=qdrant",
+        "MEMLANE_BROKER_URL=redis://127.0.0.1:1/0",
+        "MEMLANE_LLM__MODEL=local/rulez",
+    ],
 )
 def test_up_with_a_setting_that_cannot_work_stops_nothing(stack: LocalStack, setting: str) -> None:
     assert stack.up().returncode == 0
     before = stack.processes()
     name, _, value = setting.partition("=")
     stack.extra = {name: value}
-    done = stack.up()
+    done = stack.up("--yes")
     assert done.returncode == 1
     assert name in done.stderr
     assert stack.processes() == before

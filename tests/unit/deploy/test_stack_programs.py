@@ -21,8 +21,10 @@ from deploy.stack.programs import (
     own_servers,
     plan,
     read_programs,
+    require_complete,
     searches_at_once,
 )
+from pipeline.model_settings import LLMSettings, ModelSettings
 from pipeline.settings import Settings
 
 OWN = {
@@ -61,6 +63,25 @@ def test_every_process_of_the_stack_is_in_the_plan(layout: Layout) -> None:
 def test_a_server_given_by_url_is_not_started(layout: Layout, given: str, left: list[str]) -> None:
     chosen = settings(**{given: OWN[given]})
     assert [server.name for server in own_servers(chosen, layout)] == left
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"llm": LLMSettings(model="local/rulez")}, "MEMLANE_LLM__MODEL=local/rulez: "),
+        (
+            {"llm": LLMSettings(model="openai/x", fallbacks=(ModelSettings(model="local/rulez"),))},
+            "MEMLANE_LLM__FALLBACKS=local/rulez: ",
+        ),
+        ({"embedder": ModelSettings(model="local/mini")}, "MEMLANE_EMBEDDER__MODEL=local/mini: "),
+        ({"reranker": ModelSettings(model="local/any")}, "MEMLANE_RERANKER__MODEL=local/any: "),
+    ],
+)
+def test_a_built_in_model_that_does_not_exist_is_refused_by_name(
+    given: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(StackError, match=f"{named}.*provider/model"):
+        require_complete(settings(**given))
 
 
 @pytest.mark.parametrize("vectors", ["pgvector", "qdrant"])
