@@ -528,10 +528,18 @@ def load() -> Settings:
 
     Errors: InvalidInput for an unknown variable; pydantic's ValidationError for an invalid value.
     """
+    require_known(given_names())
+    return Settings()
+
+
+def require_known(names: Iterable[str], *, source: str = "") -> None:
+    """Check that these variables are settings. `source`: where they stand, for the error.
+
+    Errors: InvalidInput that names the first other one.
+    """
     known = known_names()
-    for name in given_names():
+    for name in names:
         if name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
-            raise InvalidInput(f"{name} is not a Memlane setting.{hint}")
-    return Settings()
+            raise InvalidInput(f"{source}{name} is not a Memlane setting.{hint}")

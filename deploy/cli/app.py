@@ -29,7 +29,7 @@ from deploy.demo import __main__ as demonstration
 from deploy.stack import control, rebuild
 from deploy.stack.exits import exit_code
 from deploy.stack.programs import PROGRAMS
-from deploy.stack.saved_settings import adopt
+from deploy.stack.saved_settings import adopt, own_layout
 from pipeline import __version__
 
 STACK = "The stack on this machine"
@@ -125,13 +125,13 @@ def show_settings() -> None:
 @app.command(rich_help_panel=STACK)
 def down() -> None:
     """Stop everything. Memories stay."""
-    raise typer.Exit(control.down(local()[1]))
+    raise typer.Exit(control.down(own_layout()))
 
 
 @app.command(rich_help_panel=STACK)
 def status() -> None:
     """Print a table of the processes. Exit code 3 if nothing runs."""
-    raise typer.Exit(control.status(local()[1]))
+    raise typer.Exit(control.status(own_layout()))
 
 
 @app.command(rich_help_panel=STACK)
@@ -144,7 +144,7 @@ def logs(
 ) -> None:
     """Print the end of all logs, or of the named ones."""
     code = control.logs(
-        local()[1], names or [], lines=lines, follow=follow, pretty=pretty, event_id=event
+        own_layout(), names or [], lines=lines, follow=follow, pretty=pretty, event_id=event
     )
     raise typer.Exit(code)
 
@@ -193,4 +193,4 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Stop everything and delete all memories, settings, keys and logs."""
-    raise typer.Exit(control.reset(local()[1], sure=yes))
+    raise typer.Exit(control.reset(own_layout(), sure=yes))

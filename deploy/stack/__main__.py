@@ -60,23 +60,15 @@ def main() -> int:
 
 
 def dispatch(arguments: argparse.Namespace) -> int:
-    """Load the settings, which fails for unknown ones, and run the command."""
-    saved = saved_settings.adopt()
-    settings = settings_of.load()
-    layout = Layout(settings.data_dir.expanduser().resolve())
+    """Run the command. Those that stop or show a stack need no settings, which may be wrong."""
+    layout = saved_settings.own_layout()
     match arguments.command:
-        case "up":
-            programs: Path | None = arguments.programs
-            brief, sure = arguments.brief, arguments.yes
-            code = control.up(settings, layout, saved, programs, brief=brief, sure=sure)
         case "down":
             code = control.down(layout)
         case "status":
             code = control.status(layout)
         case "reset":
             code = control.reset(layout, sure=arguments.yes)
-        case "reindex":
-            code = rebuild.reindex(settings, layout, saved)
         case "logs":
             names: list[str] = arguments.names
             code = control.logs(
@@ -88,8 +80,21 @@ def dispatch(arguments: argparse.Namespace) -> int:
                 event_id=arguments.event,
             )
         case _:
-            code = stay(arguments, settings, layout, saved)
+            code = start(arguments, layout)
     return code
+
+
+def start(arguments: argparse.Namespace, layout: Layout) -> int:
+    """Run a command with the settings. Errors: InvalidInput for unknown ones."""
+    saved = saved_settings.adopt()
+    settings = settings_of.load()
+    if arguments.command == "up":
+        programs: Path | None = arguments.programs
+        brief, sure = arguments.brief, arguments.yes
+        return control.up(settings, layout, saved, programs, brief=brief, sure=sure)
+    if arguments.command == "reindex":
+        return rebuild.reindex(settings, layout, saved)
+    return stay(arguments, settings, layout, saved)
 
 
 def stay(

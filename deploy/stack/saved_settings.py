@@ -21,7 +21,7 @@ from deploy.stack.failure import StackError
 from deploy.stack.fingerprint import provider_names
 from deploy.stack.layout import Layout, write_private
 from pipeline.model_settings import MINILM, RULES
-from pipeline.settings import PREFIX, Settings, secret_names
+from pipeline.settings import PREFIX, Settings, require_known, secret_names
 
 DATA_DIR = "MEMLANE_DATA_DIR"
 DEFAULT, SECRET, OTHER_SECRET = "(default)", "(secret)", "(another secret)"
@@ -82,8 +82,7 @@ def adopt(environment: MutableMapping[str, str] = os.environ) -> SavedSettings: 
 
     Child processes inherit them. Errors: StackError for a file that cannot be read.
     """
-    root = Path(environment.get(DATA_DIR) or ".memlane").expanduser().resolve()
-    path = Layout(root).env
+    path = own_layout(environment).env
     file = parse(path)
     shell = {
         name.upper(): value
@@ -95,6 +94,12 @@ def adopt(environment: MutableMapping[str, str] = os.environ) -> SavedSettings: 
     saved = SavedSettings(path, file, shell)
     environment.update({name: file[name] for name in saved.taken})
     return saved
+
+
+def own_layout(environment: Mapping[str, str] = os.environ) -> Layout:  # noqa: TID251
+    """The files of the stack of this shell. No other setting is read: a wrong one stops nothing."""
+    given = {name.upper(): value for name, value in environment.items()}
+    return Layout(Path(given.get(DATA_DIR) or ".memlane").expanduser().resolve())
 
 
 def replace_environment(layout: Layout) -> None:
@@ -126,7 +131,8 @@ def take(saved: SavedSettings, values: Mapping[str, str]) -> SavedSettings:
 def parse(path: Path) -> dict[str, str]:
     """The variables in the file; none if there is no file.
 
-    Errors: StackError that names the line's variable, never its value.
+    Errors: StackError that names the line's variable, never its value; InvalidInput for an unknown
+    setting.
     """
     try:
         words = shlex.split(path.read_text(), comments=True)
@@ -144,6 +150,7 @@ def parse(path: Path) -> dict[str, str]:
             raise StackError(f"{path}: write NAME='value' on each line; read so far: {known}.")
         values[name] = value
     values.pop(DATA_DIR, None)
+    require_known((name for name in values if name.startswith(PREFIX)), source=f"{path}: ")
     return values
 
 

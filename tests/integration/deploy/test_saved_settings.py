@@ -228,6 +228,23 @@ def test_settings_are_listed_with_their_sources_and_without_secrets(stack: Local
     assert re.search(r"MEMLANE_LEASE_S +8 +environment, not saved", table)
 
 
+def test_a_misspelt_saved_setting_is_named_with_its_file_and_stops_no_down(
+    stack: LocalStack,
+) -> None:
+    assert stack.up().returncode == 0
+    with stack.layout.env.open("a") as file:
+        file.write("MEMLANE_WORKRES=2\n")
+    done = stack.up()
+    assert done.returncode == 2
+    text = f"{stack.layout.env}: MEMLANE_WORKRES is not a Memlane setting. Did you mean"
+    assert done.stderr.startswith(text)
+    assert stack.cli("status").returncode == 0
+    assert stack.memlane("status").returncode == 0
+    assert stack.memlane("logs", "api").returncode == 0
+    assert stack.cli("down").stdout == "Memlane is down.\n"
+    assert stack.memlane("down").stdout == "Nothing is running.\n"
+
+
 def test_a_broken_line_of_the_saved_settings_is_named_without_its_value(stack: LocalStack) -> None:
     stack.layout.create()
     stack.layout.env.write_text("MEMLANE_LEASE_S=7\nmy secret\n")
