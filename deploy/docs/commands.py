@@ -10,7 +10,8 @@ from deploy.docs.tables import GENERATED
 
 INTRO = """# Command line
 
-`memlane` is installed with the package. In a checkout, `python -m deploy.cli` is the same command.
+`memlane` is installed with the package. In a checkout, `.venv/bin/python -m deploy.cli` is the same
+command.
 
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-GENERATED = "<!-- Generated from code. Write it again with: python -m deploy.docs -->\n\n"
+GENERATED = "<!-- Generated from code. Write it again with: .venv/bin/python -m deploy.docs -->\n\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

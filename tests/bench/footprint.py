@@ -37,7 +37,7 @@ The default local stack of this machine on an installed environment, with `local
 next start with the same directory; its CPU time is that of all processes until the stack is ready.
 Memory: all processes together, 20 s after the warm start; PSS
 counts shared pages once, RSS in each process. Load: load average when the run began; other work on
-the machine makes starts slower. Each row is a run of `python -m tests.bench.footprint`.
+the machine makes starts slower. Each row is a run of `.venv/bin/python -m tests.bench.footprint`.
 """
 
 

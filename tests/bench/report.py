@@ -41,8 +41,8 @@ INTRO = """# Hosted path
 
 HTTP, with a model and an embedder behind an OpenAI-compatible stand-in (1,536 dimensions) on the
 same machine. Client, stand-in and all servers share the cores. Searches run over 10,000 memories
-of 50 users. Each figure is the median of three runs of `python -m tests.bench.hosted`. On a shared
-machine the same code differs by a third within a day: compare the rows of one recording.
+of 50 users. Each figure is the median of three runs of `.venv/bin/python -m tests.bench.hosted`. On
+a shared machine the same code differs by a third within a day: compare the rows of one recording.
 """
 EMPTY = "\nNo run is recorded.\n"
 

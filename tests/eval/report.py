@@ -43,7 +43,7 @@ ignored`: the same with a model that takes what arrives last for the newest. `am
 every eighth scenario, of a user who has 190 other memories; `summarized`: who also had a long
 conversation, so that each extraction has its summary and its last messages. The other rows are bad
 models: the right answers, spoiled in one way each. Tokens are those of o200k_base.
-Command: `python -m tests.eval.scenarios`.
+Command: `.venv/bin/python -m tests.eval.scenarios`.
 """
 GRAPHS = """
 Dialogues with the graph that must stand at their end: moves, marriages and divorces, ownership,
@@ -53,20 +53,20 @@ gone although no fact of the dialogue ends them, and nodes that no dialogue name
 `good` are bad models: each spoils the relations in one way, and keeps to it when it is asked for a
 repair. Invalid relations are then left out and the graph is partial; it fails if none is valid. The
 add itself never does.
-Command: `python -m tests.eval.graphs`.
+Command: `.venv/bin/python -m tests.eval.graphs`.
 """
 LATE = """
 The same dialogues, each played twice by the good model: with its messages in order, and with its
 messages in a shuffled order but their own dates. For the time of each message, the graph that the
 API returns with `valid_at` must be the same both times. `right`: times for which it is. `missing`
 and `extra`: relations that a graph after shuffled arrival lacks, or has too much, over all times.
-Command: `python -m tests.eval.graphs.late`.
+Command: `.venv/bin/python -m tests.eval.graphs.late`.
 """
 QUESTIONS = """
 Questions about five long conversations of our own, all of one user, answered from Memlane's best
 memories, from the nearest chunks of the text (RAG, `local/minilm`), and from the whole text.
 The stand-in keeps each message as a memory, and answers right if the context has the evidence.
-Latencies: one caller, p50 / p95 in ms. Command: `python -m tests.eval.questions`.
+Latencies: one caller, p50 / p95 in ms. Command: `.venv/bin/python -m tests.eval.questions`.
 """
 
 
@@ -147,16 +147,16 @@ def _printed(report: Figures) -> list[str]:
 
 
 PRINTED = {
-    "beliefs": ("Exact belief sets", "python -m tests.eval.beliefs"),
+    "beliefs": ("Exact belief sets", ".venv/bin/python -m tests.eval.beliefs"),
     "corrections": (
         "Corrections that take, and careless changes that do not",
-        "python -m tests.eval.corrections",
+        ".venv/bin/python -m tests.eval.corrections",
     ),
-    "paths": ("Questions of two and three hops", "python -m tests.eval.paths"),
-    "candidates": ("Candidates", "python -m tests.eval.candidates"),
+    "paths": ("Questions of two and three hops", ".venv/bin/python -m tests.eval.paths"),
+    "candidates": ("Candidates", ".venv/bin/python -m tests.eval.candidates"),
     "precision": (
         "Precision of filter_memories and of the default cut",
-        "python -m tests.eval.precision",
+        ".venv/bin/python -m tests.eval.precision",
     ),
 }
 

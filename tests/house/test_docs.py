@@ -142,6 +142,13 @@ def test_a_fenced_block_is_run_or_says_why_not(page: str) -> None:
             assert title.startswith(NOT_TESTED), f"line {block.number}: {title}"
 
 
+def test_commands_of_a_checkout_name_its_environment() -> None:
+    """The system's Python has none of the packages."""
+    bare = re.compile(r"(?<!\.venv/bin/)python3? (?:-m (?:tests|deploy|pytest|memlane_client)|- <)")
+    wrong = {name_of(path): bare.findall(path.read_text("utf-8")) for path in pages()}
+    assert not {name: commands for name, commands in wrong.items() if commands}
+
+
 def test_decisions_are_numbered_and_have_the_same_parts() -> None:
     decisions = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
     for number, path in enumerate(decisions, start=1):

@@ -13,6 +13,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,10 @@ MARK = "===== end of block"
 # The environment of a page is installed already: its `make` must install nothing.
 MAKE = """#!/bin/sh
 exec {make} -o .venv/.installed -o .venv/.installed-dev "$@"
+"""
+# The system's Python of a fresh checkout: only .venv/bin/python has the packages.
+PYTHON = """#!/bin/sh
+exec {python} -S "$@"
 """
 
 
@@ -68,12 +73,22 @@ def blocks(page: str) -> list[Block]:
 
 
 def environment(of_stack: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Environment variables of a shell: the stack's, with a home and a `make` in `folder`."""
-    tools, path = folder / "tools", of_stack["PATH"]
+    """Environment variables of a shell in a fresh checkout after `make up`.
+
+    The stack's, with a home in `folder`, and a `make` and a `python3` for the page.
+    """
+    variables = {name: value for name, value in of_stack.items() if name != "PYTHONPATH"}
+    tools, path = folder / "tools", variables["PATH"]
     tools.mkdir()
-    (tools / "make").write_text(MAKE.format(make=shutil.which("make", path=path)))
-    (tools / "make").chmod(0o755)
-    return {**of_stack, "PATH": f"{tools}:{ROOT}/.venv/bin:{path}", "HOME": str(folder)}
+    make, python = shutil.which("make", path=path), Path(sys.executable).resolve()
+    for name, script in {
+        "make": MAKE.format(make=make),
+        "python3": PYTHON.format(python=python),
+        "python": PYTHON.format(python=python),
+    }.items():
+        (tools / name).write_text(script)
+        (tools / name).chmod(0o755)
+    return {**variables, "PATH": f"{tools}:{path}", "HOME": str(folder)}
 
 
 @dataclass

@@ -37,7 +37,7 @@ QUIET = 2.0
 EVENTS_INTRO = """
 ## Number of events
 
-The same 200,000 scopes with 1,000,000 memories, and 5 or 50 events each. `python -m
+The same 200,000 scopes with 1,000,000 memories, and 5 or 50 events each. `.venv/bin/python -m
 tests.bench.growth --events` measures it. Load averages: {loads}.
 
 """

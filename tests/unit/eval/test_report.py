@@ -49,7 +49,7 @@ def test_parts_and_models_are_merged_into_one_page(
     assert "| Memlane | 81.5 | 81.5 |  | 81.5 |" in page
     assert "exact sets: 75 %" in page
     section = page.split("## Graphs after shuffled arrival\n")[1].split("\n## ")[0]
-    assert "Command: `python -m tests.eval.graphs.late`." in section
+    assert "Command: `.venv/bin/python -m tests.eval.graphs.late`." in section
     assert "| all | 2 | 4 of 5 | 0 | 1 |" in section
     assert (tmp_path / "evaluation.png").read_bytes().startswith(b"\x89PNG")
     assert report.page(report.recorded()) == page
