@@ -13,6 +13,11 @@ from deploy.stack.layout import PROJECT_ROOT
 
 # The client's folder in a checkout; the wheel has the package beside this one.
 CLIENT = PROJECT_ROOT / "clients" / "python"
+# Starts the client with the name of this command and the address as its default.
+START = (
+    "import sys; from memlane_client.__main__ import main;"
+    " main(sys.argv[3:], prog='memlane', url=sys.argv[1], key_file=sys.argv[2])"
+)
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
@@ -28,7 +33,7 @@ def proxy(context: typer.Context) -> None:
 
 def _become(command: str, context: typer.Context) -> NoReturn:
     """Replace this process by the client's command, which does not import the server."""
-    arguments = [sys.executable, "-m", "memlane_client", command, *_address(context), *context.args]
+    arguments = [sys.executable, "-c", START, *_address(context), command, *context.args]
     paths = [str(CLIENT), os.environ.get("PYTHONPATH", "")]  # noqa: TID251  of the new process
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}  # noqa: TID251
     sys.stdout.flush()
@@ -40,4 +45,4 @@ def _address(context: typer.Context) -> list[str]:
     given = options(context)
     configured, layout = local()
     url = given.url or f"http://127.0.0.1:{configured.port}"
-    return ["--url", url, "--key-file", str(given.key_file or layout.api_key)]
+    return [url, str(given.key_file or layout.api_key)]

@@ -27,16 +27,32 @@ LISTEN = "127.0.0.1:8100"
 HOOK_SEARCH_S = 2.0
 
 
-def main(words: list[str] | None = None) -> None:
-    """Run the command line; the process ends with its exit code."""
+class KeyFileError(Exception):
+    """The file of the API key is missing or has no key."""
+
+
+def main(
+    words: list[str] | None = None,
+    *,
+    prog: str = "memlane-client",
+    url: str = LOCAL,
+    key_file: Path | str = KEY_FILE,
+) -> None:
+    """Run the command line; the process ends with its exit code.
+
+    `prog` is the name in its texts; `url` and `key_file` are the defaults of the options.
+    """
     os.umask(0o077)
-    given = arguments().parse_args(words)
-    sys.exit(given.run(given) or 0)
+    given = arguments(prog, url, key_file).parse_args(words)
+    try:
+        sys.exit(given.run(given) or 0)
+    except KeyFileError as error:
+        sys.exit(f"{prog}: {error}")
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments(prog: str, url: str, key_file: Path | str) -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(prog="memlane-client", description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, run, about in (
         ("hook", run_hook, "Handle the hook of a coding agent: JSON on standard input."),
@@ -45,10 +61,12 @@ def arguments() -> argparse.ArgumentParser:
         ("proxy", run_proxy, "Serve the memory proxy."),
     ):
         command = commands.add_parser(name, help=about, description=about)
-        command.add_argument("--url", default=LOCAL, help=f"base URL of Memlane ({LOCAL})")
-        command.add_argument("--key-file", type=Path, default=KEY_FILE, help=f"({KEY_FILE})")
-        command.add_argument("--outbox", type=Path, default=FOLDER, help=f"folder ({FOLDER})")
-        command.set_defaults(run=run)
+        command.add_argument("--url", default=url, help="base URL of Memlane (%(default)s)")
+        command.add_argument(
+            "--key-file", type=Path, default=key_file, help="file of the API key (%(default)s)"
+        )
+        command.add_argument("--outbox", type=Path, default=FOLDER, help="folder (%(default)s)")
+        command.set_defaults(run=run, prog=prog)
         if name in ("hook", "drain"):
             command.add_argument(
                 "--drain-for", type=float, default=DRAIN_S, help="seconds of sending (600)"
@@ -82,24 +100,32 @@ def add_proxy_options(command: argparse.ArgumentParser) -> None:
 
 
 def run_hook(given: argparse.Namespace) -> int:
-    """Print memories for a prompt, append the turn, and start a process that sends it."""
+    """Print memories for a prompt, append the turn, and start a process that sends it.
+
+    Without a key the turn is appended too: a later hook with the key sends it.
+    """
     text = given.payload or sys.stdin.read()
-    ids = {"user_id": given.user, "app_id": given.app}
+    ids, tokens = {"user_id": given.user, "app_id": given.app}, given.max_tokens
+    outbox = given.outbox.expanduser()
     try:
         key = read_key(given.key_file)
-    except OSError as error:
-        print(f"memlane-client: {error}", file=sys.stderr)
+    except KeyFileError as error:
+        _, faults = hook.answer(text, None, outbox, ids, max_tokens=tokens)
+        report(given, [*faults, f"no memories, and nothing is sent: {error}"])
         return 0
     once = Retries(attempts=1)
     with Memlane(key, given.url, retries=once, timeout_s=given.search_timeout) as memlane:
-        output, faults = hook.answer(
-            text, memlane, given.outbox.expanduser(), ids, max_tokens=given.max_tokens
-        )
+        output, faults = hook.answer(text, memlane, outbox, ids, max_tokens=tokens)
     print(output, end="")
-    for fault in faults:
-        print(f"memlane-client: {fault}", file=sys.stderr)
+    report(given, faults)
     start_drain(given)
     return 0
+
+
+def report(given: argparse.Namespace, faults: list[str]) -> None:
+    """Print the faults of a hook, which the agent shows and does not stop at."""
+    for fault in faults:
+        print(f"{given.prog}: {fault}", file=sys.stderr)
 
 
 def start_drain(given: argparse.Namespace) -> None:
@@ -159,8 +185,16 @@ def run_proxy(given: argparse.Namespace) -> int:
 
 
 def read_key(path: Path) -> str:
-    """The API key in a file. Errors: OSError."""
-    return path.expanduser().read_text().strip()
+    """The API key in a file. Errors: KeyFileError."""
+    try:
+        if key := path.expanduser().read_text("ascii").strip():
+            return key
+        reason = "empty"
+    except OSError as error:
+        reason = str(error.strerror)
+    except UnicodeDecodeError:
+        reason = "not ASCII"
+    raise KeyFileError(f"no API key in {path} ({reason}). Name the file of the key by --key-file.")
 
 
 if __name__ == "__main__":

@@ -75,9 +75,12 @@ def recall(turn: Turn, memlane: Memlane, ids: Mapping[str, Any], *, max_tokens: 
 
 
 def answer(
-    text: str, memlane: Memlane, outbox: Path, ids: Mapping[str, Any], *, max_tokens: int
+    text: str, memlane: Memlane | None, outbox: Path, ids: Mapping[str, Any], *, max_tokens: int
 ) -> tuple[str, list[str]]:
-    """Handle a hook's JSON. Returns its output, and the faults, which must not stop the agent."""
+    """Handle a hook's JSON. Returns its output, and the faults, which must not stop the agent.
+
+    Without a client (`memlane`) the turn is stored and no memories are read.
+    """
     try:
         payload = json.loads(text)
     except ValueError:
@@ -86,7 +89,7 @@ def answer(
     if turn is None:
         return "", []
     output, faults = "", []
-    if turn.event == PROMPT:  # before the prompt itself is stored
+    if memlane and turn.event == PROMPT:  # before the prompt itself is stored
         try:
             output = recall(turn, memlane, ids, max_tokens=max_tokens)
         except MemlaneError as error:

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import pytest
@@ -21,6 +21,7 @@ from tests.unit.client.test_outbox import FakeApi, add, refused
 
 SESSION = {"session_id": "s1", "cwd": "/home/maya/shop", "transcript_path": "/nowhere.jsonl"}
 PROMPT = SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": "Use tabs, please."}
+STOP = SESSION | {"hook_event_name": "Stop"}
 CONTEXT = "<recalled>\n[1] 2026-05-07 User prefers tabs\n</recalled>"
 HIT = {"id": "1", "memory": "User prefers tabs", "score": 0.9}
 
@@ -69,8 +70,7 @@ def test_a_server_that_is_down_stops_neither_the_agent_nor_the_memory(tmp_path: 
 
 
 def test_a_reply_is_stored_from_the_hook_or_from_the_transcript(tmp_path: Path) -> None:
-    stop = SESSION | {"hook_event_name": "Stop"}
-    assert run(stop | {"last_assistant_message": "Done."}, tmp_path / "o", refused) == ("", [])
+    assert run(STOP | {"last_assistant_message": "Done."}, tmp_path / "o", refused) == ("", [])
     transcript = tmp_path / "t.jsonl"
     lines = [
         {"type": "assistant", "message": {"content": [{"type": "text", "text": "First."}]}},
@@ -79,7 +79,7 @@ def test_a_reply_is_stored_from_the_hook_or_from_the_transcript(tmp_path: Path) 
         {"type": "user", "message": {"content": "Thanks"}},
     ]
     transcript.write_text("cut off}\n" + "\n".join(map(json.dumps, lines)))
-    run(stop | {"transcript_path": str(transcript)}, tmp_path / "o", refused)
+    run(STOP | {"transcript_path": str(transcript)}, tmp_path / "o", refused)
     assert [body["messages"] for body in stored(tmp_path / "o")] == [
         [{"role": "assistant", "content": "Done."}],
         [{"role": "assistant", "content": "Last."}],
@@ -165,12 +165,15 @@ async def test_one_drain_sends_one_waits_and_a_third_ends(tmp_path: Path) -> Non
     assert api.accepted["maya"] == ["one"]
 
 
-def test_the_command_returns_with_the_server_down(tmp_path: Path, project_root: Path) -> None:
-    key = tmp_path / "key"
-    key.write_text("k")
-    address = ("--url", "http://127.0.0.1:9", "--key-file", key, "--outbox", tmp_path / "outbox")
+class Command(Protocol):
+    """`memlane-client` with these arguments and this standard input."""
 
-    def command(*words: object, text: str = "") -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: object, text: str = "") -> subprocess.CompletedProcess[str]: ...
+
+
+@pytest.fixture
+def command(project_root: Path) -> Command:
+    def call(*words: object, text: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "memlane_client", *map(str, words)],
             cwd=project_root / "clients/python",
@@ -181,6 +184,40 @@ def test_the_command_returns_with_the_server_down(tmp_path: Path, project_root: 
             timeout=60,
         )
 
+    return call
+
+
+@pytest.mark.parametrize("content", [None, b"\n", b"\xff\xfe"])
+@pytest.mark.parametrize("payload", [PROMPT, STOP | {"last_assistant_message": "Done."}])
+def test_a_turn_waits_in_the_outbox_for_a_key_that_cannot_be_read(
+    content: bytes | None, payload: dict[str, str], tmp_path: Path, command: Command
+) -> None:
+    key, outbox = tmp_path / "key", tmp_path / "outbox"
+    if content is not None:
+        key.write_bytes(content)
+    done = command(
+        "hook", "--key-file", key, "--outbox", outbox, "--user", "maya", text=json.dumps(payload)
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert str(key) in done.stderr
+    assert "--key-file" in done.stderr
+    assert len(stored(outbox)) == 1
+
+
+@pytest.mark.parametrize("name", ["drain", "proxy"])
+def test_a_command_without_a_key_ends_with_a_sentence(
+    name: str, tmp_path: Path, command: Command
+) -> None:
+    done = command(name, "--key-file", tmp_path / "key", "--outbox", tmp_path / "outbox")
+    assert done.returncode == 1
+    assert "--key-file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_returns_with_the_server_down(tmp_path: Path, command: Command) -> None:
+    key = tmp_path / "key"
+    key.write_text("k")
+    address = ("--url", "http://127.0.0.1:9", "--key-file", key, "--outbox", tmp_path / "outbox")
     options = ("--user", "maya", "--drain-for", 0)
     done = command("hook", *address, *options, text=json.dumps(PROMPT))
     assert (done.returncode, done.stdout) == (0, "")

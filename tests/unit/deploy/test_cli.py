@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -17,7 +20,7 @@ from deploy.cli.context import Options
 from deploy.cli.findings import CheckStatus, show
 from deploy.stack import ports
 from deploy.stack.failure import StackError
-from deploy.stack.layout import Layout
+from deploy.stack.layout import PROJECT_ROOT, Layout
 from pipeline import __version__
 from pipeline.model_settings import LLMSettings, ModelSettings
 from pipeline.settings import Settings
@@ -54,6 +57,25 @@ def test_every_command_explains_itself(command: str) -> None:
     line = rf"^│ {words[-1]} +[A-Z]\w+ "
     assert re.search(line, invoke(*words[:-1], "--help"), re.MULTILINE)
     assert f"Usage: memlane {command}" in invoke(*words, "-h")
+
+
+@pytest.mark.parametrize("command", ["hook", "proxy"])
+def test_the_clients_commands_show_their_name_and_the_stacks_address(
+    command: str, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.cli", command, "--help"],
+        cwd=PROJECT_ROOT,
+        env=os.environ  # noqa: TID251  of the command
+        | {"MEMLANE_DATA_DIR": str(tmp_path), "MEMLANE_PORT": "8123", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith(f"usage: memlane {command} ")
+    assert str(tmp_path / "api_key") in done.stdout
+    assert "http://127.0.0.1:8123" in done.stdout
 
 
 def test_the_version_is_that_of_the_package() -> None:
