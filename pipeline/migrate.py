@@ -55,10 +55,12 @@ NEWER = (
     " a newer release wrote it. Install that release again, or restore a backup from before the"
     " upgrade. Nothing was changed."
 )
+# The last commit with the migrations that the baseline replaces.
+BEFORE_BASELINE = "7d2a913"
 OLDER = (
     "The database has schema {schema}, of an early build of Memlane 0.1. This release (Memlane"
-    " {version}) upgrades from schema {oldest}: migrate with the tag v0.1.1 first, see"
-    " docs/howto/upgrade.md. Nothing was changed."
+    f" {{version}}) upgrades from schema {{oldest}}: migrate with commit {BEFORE_BASELINE} first,"
+    " see docs/howto/upgrade.md. Nothing was changed."
 )
 MIGRATIONS = Path(str(resources.files("pipeline.ledger").joinpath("migrations")))
 # Folders with migrations.

@@ -22,7 +22,7 @@ from pipeline.accounting.balance import Balance, Totals
 from pipeline.backup.manifest import Manifest, TableState, differences
 from pipeline.backup.store import BackupStore
 from pipeline.ledger.engine import UNLIMITED, connect
-from pipeline.migrate import is_known, is_older, migrate
+from pipeline.migrate import BEFORE_BASELINE, is_known, is_older, migrate
 
 NEWER = (
     "The backup has schema {schema} (Memlane {theirs}), which this release (Memlane {ours}) does"
@@ -30,7 +30,8 @@ NEWER = (
 )
 OLDER = (
     "The backup has schema {schema} (Memlane {theirs}), too old for this release. Restore and"
-    " migrate it with the tag v0.1.1, see docs/howto/upgrade.md, and make a backup of that."
+    f" migrate it with commit {BEFORE_BASELINE}, see docs/howto/upgrade.md, and make a backup of"
+    " that."
 )
 IN_USE = "Stop the processes of Memlane first: {names} use this database."
 NOT_EMPTY = (

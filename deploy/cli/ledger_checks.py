@@ -14,7 +14,7 @@ from pipeline.health.store import (
 )
 from pipeline.ledger.engine import LONG, SettingsMissing, connect
 from pipeline.ledger.failures import LedgerUnavailable
-from pipeline.migrate import is_known, is_older, newest_schema, oldest_schema
+from pipeline.migrate import BEFORE_BASELINE, is_known, is_older, newest_schema, oldest_schema
 from pipeline.settings import Settings
 
 OK, WARN, FAIL = CheckStatus.OK, CheckStatus.WARN, CheckStatus.FAIL
@@ -65,7 +65,7 @@ def check_schema(schema: str | None) -> Finding:
         advice = "restart with this release, or run `python -m pipeline.migrate`"
         return Finding("schema", WARN, f"{schema}, older than {newest_schema()}", advice)
     if is_older(schema):
-        advice = "migrate it with the tag v0.1.1 first, see docs/howto/upgrade.md"
+        advice = f"migrate it with commit {BEFORE_BASELINE} first, see docs/howto/upgrade.md"
         return Finding("schema", FAIL, f"{schema}, older than {oldest_schema()}", advice)
     text = f"{schema}, which this release does not know"
     return Finding("schema", FAIL, text, "install the newer release that wrote it")

@@ -67,3 +67,7 @@ def test_rows_that_wait_long_for_a_seal_are_a_failure() -> None:
 )
 def test_the_schema_is_that_of_the_release(schema: str | None, status: CheckStatus) -> None:
     assert ledger_checks.check_schema(schema).status is status
+
+
+def test_an_early_schema_is_migrated_with_a_commit_of_the_repository() -> None:
+    assert "commit 7d2a913" in ledger_checks.check_schema("0001").advice

@@ -1,7 +1,7 @@
 """baseline: the schema of release 0.2.0, which replaces all migrations before it
 
 A database of release 0.1 that has the migration 0076 needs nothing. An older one is first migrated
-by the tag v0.1.1, see docs/howto/upgrade.md.
+by commit 7d2a913, see docs/howto/upgrade.md.
 """
 
 from __future__ import annotations
