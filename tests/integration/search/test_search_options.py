@@ -167,8 +167,8 @@ async def test_what_is_deleted_while_the_reranker_answers_is_not_shown(service: 
     await service.add("I live in Bern.")
     reranker = Blocked()
     service.app.state.api = replace(service.api, reranker=reranker)
-    options = {"include": ["facts", "turns"], "rerank": True}
-    waiting = asyncio.create_task(answer(service, "Bern", **options))
+    included = ["facts", "turns"]
+    waiting = asyncio.create_task(answer(service, "Bern", include=included, rerank=True))
     await reranker.asked.wait()
     [memory] = await service.listed()
     await service.client.delete(f"/v1/memories/{memory['id']}/")
