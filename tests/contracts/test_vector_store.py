@@ -22,7 +22,7 @@ from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavail
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ledger.engine import connect
-from pipeline.ports import CollectionInfo, CompactableStore, VectorRecord, VectorStore
+from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
 from tests.support.qdrant_server import QdrantServer
 from tests.support.vectors_memory import InMemoryVectors
 
@@ -462,69 +462,6 @@ async def test_a_server_that_never_was_is_unavailable() -> None:
     async with connected("http://127.0.0.1:9") as client:
         with pytest.raises(StoreUnavailable, match="Chroma does not answer"):
             await client.ping()
-
-
-# ── stores that need compaction ──────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(params=["memory", "chroma"])
-async def compactable(request: pytest.FixtureRequest) -> AsyncIterator[CompactableStore]:
-    if request.param == "memory":
-        yield InMemoryVectors()
-        return
-    async with connected(request.getfixturevalue("chroma").url) as client:
-        yield client
-        await client.reset()
-
-
-async def test_a_mirror_has_the_same_records_and_follows_changes(
-    compactable: CompactableStore,
-) -> None:
-    store, name, copy = compactable, f"memories-{uuid4().hex}", f"memories-{uuid4().hex}"
-    await store.create_col(name, dimensions=3, embedder=EMBEDDER)
-    await store.insert(name, [record(A, WEST), record(B, NORTH), record(C, EAST)])
-    await store.mirror(name, copy)
-    assert await ids_found(store, copy, user_id="maya") == [C, B, A]
-    await store.insert(name, [record(B, EAST, version=2), record(D, NORTH_EAST)])
-    await store.delete(name, [A])
-    await store.mirror(name, copy)
-    assert set(await ids_found(store, copy, limit=2)) == {B, C}
-    assert await ids_found(store, copy) == await ids_found(store, name)
-    [changed] = await store.get(copy, [B])
-    assert changed.payload["version"] == 2
-    assert await store.col_info(copy) == CollectionInfo(copy, 3, 3, EMBEDDER)
-
-
-async def test_a_collection_is_replaced_by_its_mirror(compactable: CompactableStore) -> None:
-    store, name, copy = compactable, f"memories-{uuid4().hex}", f"memories-{uuid4().hex}"
-    await store.create_col(name, dimensions=3, embedder=EMBEDDER)
-    await store.insert(name, [record(A), record(B)])
-    await store.delete(name, [B])
-    await store.mirror(name, copy)
-    await store.replace(name, copy, former=f"{name}-former")
-    assert await store.list_cols() == [name]
-    assert await ids_found(store, name, user_id="maya") == [A]
-    await store.insert(name, [record(C)])
-    assert set(await ids_found(store, name)) == {A, C}
-
-
-async def test_a_mirror_of_nothing_is_missing(compactable: CompactableStore) -> None:
-    with pytest.raises(CollectionMissing):
-        await compactable.mirror("memories-none", "memories-copy")
-    assert await compactable.list_cols() == []
-
-
-async def test_another_client_uses_a_replaced_collection(chroma: ChromaServer) -> None:
-    name = f"memories-{uuid4().hex}"
-    async with connected(chroma.url) as client, connected(chroma.url) as other:
-        await client.create_col(name, dimensions=3, embedder=EMBEDDER)
-        await client.insert(name, [record(A)])
-        assert await ids_found(other, name) == [A]
-        await client.mirror(name, f"{name}-copy")
-        await client.replace(name, f"{name}-copy", former=f"{name}-former")
-        await other.insert(name, [record(B)])
-        assert set(await ids_found(client, name)) == {A, B}
-        await client.delete_col(name)
 
 
 # ── pgvector only: the graph, and servers that do not fit ────────────────────────────────────────
