@@ -302,7 +302,10 @@ def _named_runs(tree: Filter) -> Iterator[Test]:
 
 
 def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
-    """Apply `take` to all values of the tree, except to those that mean any value or none."""
+    """Apply `take` to all values of the tree, except to those that mean any value or none.
+
+    Categories in a list with null become two tests: the empty list of categories is no value.
+    """
     match tree:
         case AllOf(of):
             return AllOf(tuple(_with(take, part) for part in of))
@@ -310,6 +313,9 @@ def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
             return AnyOf(tuple(_with(take, part) for part in of))
         case Not(of):
             return Not(_with(take, of))
+        case Test("categories", "in", [*values]) if None in values:
+            named = replace(tree, value=[value for value in values if value is not None])
+            return AnyOf((_with(take, named), replace(tree, operator="eq", value=None)))
         case Test():
             key = None if tree.path is None else Key(take(tree.path), "." in tree.path)
             return replace(tree, value=_taken(take, tree), path=key)
@@ -321,17 +327,10 @@ def _taken(take: Callable[[Any], Given | Named], test: Test) -> Given | Named | 
     values = test.value if test.operator in LISTED else [test.value]
     if ANY in values:
         return ANY
-    if None in values and _asks_for_none(test):
+    # In metadata, null is an ordinary value; in a list of ids, it matches nothing.
+    if test.value is None and test.field != "metadata":
         return None
     return take(_value(test, values))
-
-
-def _asks_for_none(test: Test) -> bool:
-    """Tell if null means "has no value" in this test.
-
-    In metadata, null is an ordinary value; in a list of ids, null matches nothing.
-    """
-    return test.field == "categories" or (test.value is None and test.field != "metadata")
 
 
 def _value(test: Test, values: list[Any]) -> Any:

@@ -87,6 +87,12 @@ FOUND: dict[str, tuple[Any, str]] = {
     "another category": ({"categories": {"ne": "food"}}, "rum gin ale"),
     "any category": ({"categories": "*"}, "tea gin"),
     "no category": ({"categories": None}, "rum ale"),
+    "one of the categories, or none": ({"categories": {"in": ["food", None]}}, "tea rum ale"),
+    "a list of no category": ({"categories": [None]}, "rum ale"),
+    "neither one of the categories nor none": (
+        {"user_id": "*", "NOT": {"categories": ["food", None]}},
+        "gin",
+    ),
     "metadata": ({"metadata": {"trip": "oslo"}}, "tea"),
     "two keys of metadata": ({"metadata": {"trip": "oslo", "n": 4}}, ""),
     "metadata, dotted": ({"metadata.n": 3}, "tea"),
