@@ -41,7 +41,11 @@ SESSION: Mapping[str, str] = {
     "plan_cache_mode": "force_generic_plan",
     # JIT compilation takes longer than any of our statements.
     "jit": "off",
+    # A comparison of a date with a time, and a cast of a time to a date, take the session's zone.
+    "TimeZone": "UTC",
 }
+# The zone by its name in the packages of Debian and Ubuntu.
+ALSO_UTC = "Etc/UTC"
 # Let the server notice that a client is gone, even in the middle of a statement.
 CLIENT_CHECKS: Mapping[str, str] = {
     "client_connection_check_interval": "2000",
@@ -226,6 +230,8 @@ async def _set_up(
         return
     query = "SELECT name, setting FROM pg_settings WHERE name = ANY ($1)"
     current = {row["name"]: row["setting"] for row in await driver.fetch(query, list(SESSION))}
+    if current.get("TimeZone") == ALSO_UTC:
+        current["TimeZone"] = SESSION["TimeZone"]
     if missing := {name: value for name, value in SESSION.items() if current.get(name) != value}:
         commands = " ".join(f"ALTER ROLE CURRENT_USER SET {k} = '{v}';" for k, v in missing.items())
         log.error("session_settings_missing", commands=commands)

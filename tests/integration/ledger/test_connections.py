@@ -116,12 +116,24 @@ async def test_behind_a_pooler_the_role_has_to_have_the_settings(database_url: s
             await directly(engine)
         database = make_url(database_url).database
         direct = connect(database_url, pool_size=1)
-        for name, value in SESSION.items():
+        for name, value in {**SESSION, "TimeZone": "Etc/UTC"}.items():
             await Direct(direct).rows(text(f"ALTER DATABASE {database} SET {name} = '{value}'"), {})
         assert await directly(engine)
         assert behind_pooler(engine)
         for opened in (engine, direct):
             await opened.dispose()
+
+
+async def test_days_are_those_of_utc_in_a_server_with_another_time_zone(database_url: str) -> None:
+    database = make_url(database_url).database
+    engine = connect(database_url, pool_size=1)
+    zone = f"ALTER DATABASE {database} SET timezone = 'America/New_York'"
+    await Direct(engine).rows(text(zone), {})
+    await engine.dispose()
+    days = "SELECT DATE '2030-03-01' = TIMESTAMPTZ '2030-03-01T00:00Z' AS same"
+    [row] = await Direct(engine).rows(text(days), {})
+    assert row.same
+    await engine.dispose()
 
 
 async def slow_directly(engine: AsyncEngine) -> None:
