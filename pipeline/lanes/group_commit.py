@@ -140,28 +140,39 @@ class GroupCommit:
 
     async def _commit(self, group: Sequence[Waiting]) -> None:
         """Write a group. Every caller gets a result or an error, and every lane is released."""
-        result = await self._write_all(group)
-        if is_locked(result) and len(group) > 1:
+        locked = await self._write_all(group)
+        if len(locked) == len(group) > 1:
             group = await self._set_locked_aside(group)
-            result = await self._write_all(group)
-        if is_locked(result):
-            for lane_id in dict.fromkeys(waiting.lane_id for waiting in group):
-                self._retry([waiting for waiting in group if waiting.lane_id == lane_id])
-            return
-        _fail(group, result)
-        self._finish(waiting.lane_id for waiting in group)
+            locked = await self._write_all(group)
+        lane_ids = {waiting.lane_id for waiting in locked}
+        for lane_id in lane_ids:
+            self._retry([waiting for waiting in locked if waiting.lane_id == lane_id])
+        self._finish(waiting.lane_id for waiting in group if waiting.lane_id not in lane_ids)
 
-    async def _write_all(self, group: Sequence[Waiting]) -> BaseException | None:
+    async def _write_all(self, group: Sequence[Waiting]) -> list[Waiting]:
         """Write a group; if the database refuses one of several adds, write each alone.
 
-        Returns the error, or None if every caller has its result.
+        The adds at fault fail. Returns those that were not written because of a locked row.
         """
         result = await self._try(group)
         if len(group) > 1 and _one_is_at_fault(result):
-            for waiting in group:  # only the add at fault fails
-                _fail([waiting], await self._try([waiting]))
-            return None
-        return result
+            return await self._write_each(group)
+        if is_locked(result):
+            return list(group)
+        _fail(group, result)
+        return []
+
+    async def _write_each(self, group: Sequence[Waiting]) -> list[Waiting]:
+        """As `_write_all`, each add alone; none after one of its lane that has to wait."""
+        locked: list[Waiting] = []
+        for waiting in group:
+            if waiting.lane_id not in {each.lane_id for each in locked}:
+                result = await self._try([waiting])
+                if not is_locked(result):
+                    _fail([waiting], result)
+                    continue
+            locked.append(waiting)
+        return locked
 
     async def _try(self, group: Sequence[Waiting]) -> BaseException | None:
         """Write a group and answer its callers. Returns the error if it was not written."""
@@ -215,10 +226,7 @@ class GroupCommit:
                 group.append(behind.popleft())
             group = [waiting for waiting in group if not waiting.accepted.done()]
             async with self._slots:
-                result = await self._write_all(group)
-            if not is_locked(result):
-                _fail(group, result)
-                break
+                group = await self._write_all(group)
             latest = now() - self.locked_for_s
             _fail([waiting for waiting in group if waiting.since <= latest], _still_locked())
             group = [waiting for waiting in group if waiting.since > latest]

@@ -156,6 +156,40 @@ async def test_one_bad_add_fails_alone(slow: Slow) -> None:
     await asyncio.gather(*busy)
 
 
+async def test_a_locked_lane_waits_beside_a_bad_add() -> None:
+    """PostgreSQL refuses the bad add before it comes to the locked row."""
+
+    class Refusing(Slow):
+        async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
+            if len(adds) > 1 and any(add.messages[0].content == "refused" for add in adds):
+                self.groups.append([add.messages[0].content for add in adds])
+                raise refusal()
+            return await super().accept(adds)
+
+    store = Refusing()
+    group_commit = group_commit_of(store)
+    store.ends = {"first": asyncio.Event(), "second": asyncio.Event()}
+    busy = [asyncio.create_task(group_commit.accept(add(word, word))) for word in store.ends]
+    await store.until(*store.ends)
+    store.held = {add("locked").scope.lane_id}
+    users = {"mine": "locked", "refused": "bad", "other": "jon", "mine too": "locked"}
+    together = [
+        asyncio.create_task(group_commit.accept(add(user, text))) for text, user in users.items()
+    ]
+    await asyncio.sleep(0)
+    for end in store.ends.values():
+        end.set()
+    async with asyncio.timeout(WITHIN_S):
+        results = await asyncio.gather(together[1], together[2], return_exceptions=True)
+    assert [isinstance(result, DataError) for result in results] == [True, False]
+    assert list(users) in store.groups
+    assert not any(together[place].done() for place in (0, 3))
+    store.held = set()
+    async with asyncio.timeout(WITHIN_S):
+        await asyncio.gather(together[0], together[3], *busy)
+    assert ["mine too"] not in store.groups
+
+
 async def test_what_a_caller_no_longer_waits_for_is_not_written(slow: Slow) -> None:
     group_commit, slow.ends = group_commit_of(slow), {"first": asyncio.Event()}
     first = asyncio.create_task(group_commit.accept(add("maya", "first")))
