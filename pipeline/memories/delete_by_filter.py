@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import (
     ColumnElement,
+    Row,
     false,
     func,
     insert,
@@ -65,11 +66,15 @@ class DeleteRequest:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """Result of a deletion. `wakes`: hints for lanes whose work was cancelled."""
+    """Result of a deletion. `wakes`: hints for lanes whose work was cancelled.
+
+    `cancelled`: number of cancelled events.
+    """
 
     event_id: UUID
     memory_ids: Sequence[UUID]
     wakes: Sequence[Wake]
+    cancelled: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +110,9 @@ class DeleteByFilter:
             cleared = await self._clear(connection, project_id, request)
             lines = select(receipts).where(receipts.c.event_id == cleared.event_id)
             rows = (await connection.execute(lines.order_by(receipts.c.ordinal))).all()
-            ended = select(func.count()).where(
-                events.c.project_id == project_id,
-                events.c.failure_detail == _why(cleared.event_id),
-            )
-            cancelled = await connection.scalar(ended) or 0
             await connection.rollback()
         texts = [(row.memory_id, row.text, row.reason) for row in rows]
-        return WouldDelete(texts, _note(len(cleared.memory_ids)), cancelled)
+        return WouldDelete(texts, _note(len(cleared.memory_ids)), cleared.cancelled)
 
     async def _clear(
         self, connection: AsyncConnection, project_id: ProjectId, request: DeleteRequest
@@ -123,7 +123,7 @@ class DeleteByFilter:
         matching = lanes_matching(project_id, request.tree) if whole_scopes else false()
         await keep(connection, project_id)
         lane_ids = await _lock_lanes(connection, scope, matching)
-        wakes = await self._cancel(connection, lane_ids if whole_scopes else (), event_id)
+        cancelled = await self._cancel(connection, lane_ids if whole_scopes else (), event_id)
         # A scope created at the same time is not among the locked lanes and is not cleared.
         locked = among(memories.c.lane_id, lane_ids)
         where = locked if whole_scopes else matches(project_id, request.tree, private=True)
@@ -140,18 +140,20 @@ class DeleteByFilter:
         event = DecidedEvent(event_id, request.kind, request.options, _note(len(deleted)))
         await append_event(connection, scope.project_id, scope.lane_id, event)
         await _write_receipt(connection, event_id)
-        return Cleared(event_id, deleted, wakes)
+        wakes = [Wake(row.id, row.fence, StageName.EXTRACT) for row in cancelled]
+        number = cancelled[0].cancelled if cancelled else 0
+        return Cleared(event_id, deleted, wakes, number)
 
     async def _cancel(
         self, connection: AsyncConnection, lane_ids: Sequence[UUID], event_id: UUID
-    ) -> list[Wake]:
+    ) -> Sequence[Row[Any]]:
+        """End the open events of these lanes. Returns a row for each lane that had any."""
         values = {
             "lane_ids": list(lane_ids),
             "why": _why(event_id),
             "grace": self._grace,
         }
-        rows = (await connection.execute(statement("cancel_lanes"), values)).all()
-        return [Wake(row.id, row.fence, StageName.EXTRACT) for row in rows]
+        return (await connection.execute(statement("cancel_lanes"), values)).all()
 
 
 async def _lock_lanes(

@@ -1,6 +1,6 @@
 -- End all open events of these lanes, which the caller has locked: CANCELLED without effects,
 -- SUCCEEDED if the batch was applied. Busy lanes are queued again, and the raised fence makes the
--- current activation fail with LaneLost.
+-- current activation fail with LaneLost. `cancelled`: number of CANCELLED events of all lanes.
 WITH open AS (
     SELECT e.id, e.lane_id, {is_applied.sql} AS applied
     FROM lanes l
@@ -20,4 +20,4 @@ UPDATE lanes SET
     due_at = now() + CAST(:grace AS interval),
     owner = NULL, attempts = 0, waits = 0, wait_code = NULL
 WHERE id IN (SELECT lane_id FROM open)
-RETURNING id, fence
+RETURNING id, fence, (SELECT count(*) FROM open WHERE NOT applied) AS cancelled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -14,7 +15,7 @@ from pipeline.accounting.balance import Balance
 from pipeline.curator.store import RunLimits
 from pipeline.domain import filters
 from pipeline.domain.errors import NotFound
-from pipeline.domain.events import FailureCode, StageName
+from pipeline.domain.events import EventType, FailureCode, StageName
 from pipeline.domain.filters import ANY, EventFilter
 from pipeline.domain.graph import GraphStatus
 from pipeline.domain.scope import Scope
@@ -24,6 +25,7 @@ from pipeline.lanes.load import LoadView
 from pipeline.ledger import counting
 from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import events, lanes, memories
+from pipeline.memories.delete_by_filter import DeleteByFilter, DeleteRequest
 from pipeline.memories.sql import statement
 from pipeline.stores import Ledger, Pools
 from pipeline.turns.vectors import TurnVectors
@@ -335,6 +337,22 @@ async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Eng
         page = await ledger.events.page(engine.project.id, failed, limit=10, offset=0)
     assert (len(page.events), page.count) == (1, 1)
     assert await rows_read(ledger.engine, statements) < 50
+
+
+async def test_a_dry_run_of_a_delete_reads_no_event_of_other_scopes(
+    engine: Engine, single: AsyncEngine
+) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id)
+    await engine.add("I like tea.")
+    await engine.drain()
+    await engine.add("I like jam.")
+    request = DeleteRequest(EventType.DELETE_ALL, filters.parse({"user_id": "maya"}), {})
+    clearing = DeleteByFilter(single, grace=timedelta(seconds=30))
+    before = await rows_read_so_far(single)
+    result = await clearing.rehearse(engine.project.id, request)
+    assert (len(result.lines), result.cancelled) == (1, 1)
+    assert await rows_read_so_far(single) - before < MANY / 10
 
 
 async def test_an_export_that_is_not_there_costs_no_pass_over_the_events(engine: Engine) -> None:
