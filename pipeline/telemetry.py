@@ -185,7 +185,7 @@ declare()
 # Loggers that at INFO repeat our own log lines, or log request URLs.
 QUIET = (
     *("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "celery.apps.worker", "kombu"),
-    *("pipeline.ledger.engine", "sqlalchemy.pool"),
+    *("pipeline.ledger.engine", "pipeline.ledger.fair_pool", "sqlalchemy.pool"),
 )
 # Fields that open each line, in this order.
 FIRST_FIELDS = ("timestamp", "level", "process", "event")

@@ -80,6 +80,7 @@ async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) 
     """Complete the live index: embed foreign rows, write missing records, delete unknown ones."""
     done, total = 0, await _total(indexes)
     for index in indexes:
+        index.mending = True
         await index.source.mark_foreign_stale(embedder.name)
         while await index.refit() or await index.catch_up():
             pass

@@ -99,6 +99,8 @@ class VectorIndex:
             store, source, embedder, index=self.name, buckets=buckets, rows=own_rows
         )
         self._created: set[str] = set()
+        # During a repair, which is run because collections may be lost: that needs no warning.
+        self.mending = False
         # Writes whose end is not recorded yet, because the ledger did not answer.
         self._unrecorded: list[Projection] = []
 
@@ -514,7 +516,8 @@ class VectorIndex:
         """
         collections, embedder = self.source.collections, like.embedder
         if await collections.known(name) and await self._store.col_info(name) is None:
-            log.warning("vectors_lost", collections=1)
+            if not self.mending:
+                log.warning("vectors_lost", collections=1)
             await collections.mark_stale(
                 {name}, lambda scope: self._of(scope, embedder), embedder=embedder
             )

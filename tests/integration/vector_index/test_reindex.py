@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Table, func, make_url, select, text
+from structlog.testing import capture_logs
 
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
@@ -146,6 +147,13 @@ async def stale(ledger: Ledger, table: Table = memories) -> int:
 
 
 # ── repair ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_mending_a_wiped_index_warns_of_nothing(stocked: Engine) -> None:
+    await stocked.vectors.reset()
+    with capture_logs() as lines:
+        assert not await rebuild(stocked)
+    assert lines == []
 
 
 async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) -> None:
