@@ -78,6 +78,7 @@ NO_ANSWER = (
     "The database of MEMLANE_DATABASE_URL does not answer ({reason}). Check its host, port, user"
     " and password, and that it runs."
 )
+NO_LEDGER = "There is no ledger yet: run `make up` (or `pipeline.migrate`) first."
 REFUSED = 2  # exit code
 OLDEST_PGVECTOR = (0, 8)  # the first with iterative index scans
 NO_PGVECTOR = (
@@ -217,6 +218,13 @@ def _upgrade(connection: Connection) -> None:
         command.upgrade(alembic_config(connection), "head")
     finally:
         event.remove(connection, "begin", limit)
+
+
+async def require_ledger(engine: AsyncEngine) -> None:
+    """Check that the database has a ledger. Errors: InvalidInput."""
+    async with engine.connect() as connection:
+        if await connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+            raise InvalidInput(NO_LEDGER)
 
 
 async def add_pgvector(engine: AsyncEngine) -> None:

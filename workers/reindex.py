@@ -13,7 +13,7 @@ import uvloop
 
 from pipeline import bootstrap, settings, telemetry
 from pipeline.domain.errors import Conflict, InvalidInput, TransientError
-from pipeline.migrate import add_pgvector
+from pipeline.migrate import add_pgvector, require_ledger
 from pipeline.reindex.service import reindex
 from pipeline.reindex.store import ReindexProgress
 
@@ -55,6 +55,7 @@ async def run() -> int:
     bootstrap.trace(configured, process="reindex")
     stores = bootstrap.stores(configured)
     try:
+        await require_ledger(stores.ledger.engine)
         if configured.vectors == "pgvector":
             await add_pgvector(stores.ledger.engine)
         print_line(f"Index: {stores.index.name}")

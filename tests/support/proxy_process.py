@@ -27,9 +27,13 @@ async def memory_proxy(
         [sys.executable, *command, *providers, *options],
         cwd=ROOT,
         env=stack.environment,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
+        assert process.stdout is not None
+        first = await asyncio.to_thread(process.stdout.readline)
+        assert first == f"Proxy of {stack.url}: http://{listen}\n"
         async with httpx.AsyncClient(base_url=f"http://{listen}", timeout=60) as client:
 
             async def is_up() -> bool:

@@ -172,6 +172,12 @@ def test_a_stranger_with_a_noted_pid_survives_down(stack: LocalStack) -> None:
         stranger.kill()
 
 
+def test_a_reindex_before_the_first_start_is_one_line(stack: LocalStack) -> None:
+    done = stack.cli("reindex")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "There is no ledger yet: run `make up` (or `pipeline.migrate`) first.\n"
+
+
 def test_two_stacks_run_side_by_side(make_stack: Callable[[str], LocalStack]) -> None:
     first, second = make_stack("one"), make_stack("other")
     assert (first.up().returncode, second.up().returncode) == (0, 0)

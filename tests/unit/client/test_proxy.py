@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 from memlane_client import AsyncMemlane, Retries
+from memlane_client.__main__ import main
 from memlane_client.proxy.app import Proxy, create_app
 from memlane_client.proxy.dialects import DIALECTS, documents, parsed, spoken_last
 from memlane_client.proxy.recall import Recall
@@ -41,6 +42,12 @@ class Chunks(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for start in range(0, len(self.content), 7):
             yield self.content[start : start + 7]
+
+
+@pytest.mark.parametrize("command", ["proxy", "drain"])
+def test_a_key_file_that_is_not_there_is_one_sentence(tmp_path: Path, command: str) -> None:
+    with pytest.raises(SystemExit, match=r"no API key at .*/nope .*--key-file"):
+        main([command, "--key-file", str(tmp_path / "nope"), "--outbox", str(tmp_path)])
 
 
 @dataclass
