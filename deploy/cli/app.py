@@ -87,6 +87,8 @@ def root(
     ] = False,
 ) -> None:
     """Memory for AI agents: start it, inspect it, repair it."""
+    if url is not None and "://" not in url:
+        raise typer.BadParameter(f"{url} has no scheme: write http://{url} or https://{url}")
     context.obj = Options(url, key_file)
 
 

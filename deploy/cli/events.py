@@ -124,7 +124,7 @@ def print_event(event: dict[str, Any]) -> None:
     status = Text.assemble(event["id"], "  ", (event["status"], COLOURS[event["status"]]))
     console.print(status)
     for name, value in _about(event).items():
-        console.print(Text.assemble((f"  {name:<9}", "dim"), value))
+        console.print(Text.assemble((f"  {name:<9} ", "dim"), value))
     rows = [
         {
             "outcome": line["event"],

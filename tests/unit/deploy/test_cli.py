@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import doctor
+from deploy.cli import doctor, events
 from deploy.cli.app import app
 from deploy.cli.connection import ApiConnection
 from deploy.cli.context import Options
@@ -119,6 +120,29 @@ def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:
         pytest.raises(StackError, match=r"Nothing answers at http://api:1 .* up`, .* --url"),
     ):
         api.post("/v1/keys/", name="x")
+
+
+def test_a_url_without_its_scheme_is_refused_with_the_scheme() -> None:
+    result = CliRunner().invoke(app, ["--url", "127.0.0.1:8000", "events", "list"])
+    assert result.exit_code == 2
+    assert "http://127.0.0.1:8000" in result.output
+
+
+def test_an_event_that_waits_is_shown_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    scope: dict[str, str | None] = dict.fromkeys(("user_id", "agent_id", "app_id", "run_id"))
+    event: dict[str, Any] = {
+        **dict.fromkeys(("code", "error", "note", "graph_status", "completed_at")),
+        "id": "an-id",
+        "status": "PENDING",
+        "payload": scope,
+        "results": [],
+        "stages": [],
+        "created_at": "2026-11-24T12:00:00+00:00",
+        "waiting": {"code": "LLM_REJECTED"},
+        "usage": {"models": [], "calls": 0, "prompt_tokens": 0, "completion_tokens": 0},
+    }
+    events.print_event(event)
+    assert "  waits for LLM_REJECTED\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("content", [None, "\n"])
