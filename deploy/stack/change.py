@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from deploy.stack.fingerprint import changes
 from deploy.stack.journal import State, read
 from deploy.stack.layout import Layout, command_line
+from deploy.stack.rolling import COUNTS
 from deploy.stack.saved_settings import DEFAULT, SavedSettings, downgrades, masked
 from pipeline.model_settings import MINILM, RULES
 from pipeline.settings import Settings
@@ -22,6 +23,7 @@ OF_ALL = {
 # Placeholder for an earlier value that is known by its hash only.
 BEFORE = "(before)"
 ONE_BY_ONE = "API and workers are replaced one by one; the others answer requests."
+COUNTED = "Adding or draining processes; the others go on."
 API_STOPS = "The only API process is replaced: requests fail for some seconds, nothing is lost."
 ALL_STOP = "Everything restarts: the API does not answer for about a minute, nothing is lost."
 
@@ -75,7 +77,7 @@ class SettingsChange:
     @property
     def rolls(self) -> bool:
         """True if the processes can be replaced one by one."""
-        return self.how in (ONE_BY_ONE, API_STOPS)
+        return self.how in (ONE_BY_ONE, API_STOPS, COUNTED)
 
     def _show(self) -> None:
         """Print the settings, what they give up, and what happens to a running stack."""
@@ -124,5 +126,6 @@ def _how(settings: Settings, state: State | None, changed: Collection[str]) -> s
         or (alone and before != settings.api_processes)
     ):
         return ALL_STOP
-    only_counts = set(changed) <= {"MEMLANE_WORKERS"}
-    return API_STOPS if alone and not only_counts else ONE_BY_ONE
+    if set(changed) <= set(COUNTS):
+        return COUNTED
+    return API_STOPS if alone else ONE_BY_ONE

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deploy.stack.banner import banner, short
-from deploy.stack.change import SettingsChange
+from deploy.stack.change import COUNTED, SettingsChange
 from deploy.stack.command import Command, inherited_environment, run_to_end
 from deploy.stack.failure import StackError
 from deploy.stack.fingerprint import changes
@@ -88,7 +88,7 @@ def up(
     if not change.agreed(sure=sure):
         return 1
     if state is not None and change.rolls:
-        return _roll(settings, layout, saved, state)
+        return _roll(settings, layout, saved, state, change)
     if state is not None:
         down(layout)
     return _start(settings, layout, saved, programs, brief=brief)
@@ -111,14 +111,23 @@ def _start(
     return code
 
 
-def _roll(settings: Settings, layout: Layout, saved: SavedSettings, state: State) -> int:
-    """Have the running supervisor replace API and workers one by one.
+def _roll(
+    settings: Settings,
+    layout: Layout,
+    saved: SavedSettings,
+    state: State,
+    change: SettingsChange,
+) -> int:
+    """Have the running supervisor apply a change process by process.
 
     Errors: StackError if a process does not become healthy; the settings before are saved again.
     """
     who = state.supervisor.identity()
     saved.write(saved.current(settings))
-    print("Replacing API and workers one by one ...", flush=True)
+    if change.how == COUNTED:
+        print(COUNTED, flush=True)
+    else:
+        print("Replacing API and workers one by one ...", flush=True)
     if who is not None:
         send(who, signal.SIGHUP)
     within_s = ROLL_WITHIN_S * (settings.workers + settings.api_processes + 1)
@@ -168,7 +177,7 @@ def scale(layout: Layout, saved: SavedSettings, counts: Mapping[str, int]) -> in
     change = SettingsChange.of(settings, layout, saved, state, sorted(values))
     if not change.rolls:
         raise StackError(f"{change.how} Use `{command_line('up')}`.")
-    return _roll(settings, layout, saved, state)
+    return _roll(settings, layout, saved, state, change)
 
 
 def _already_running(changed: list[str], state: State) -> str:
