@@ -23,6 +23,7 @@ from deploy.stack.journal import Report
 from deploy.stack.layout import write_private
 from pipeline import bootstrap, settings
 from pipeline.adapters import litellm_check
+from pipeline.adapters.openai_http import PROVIDER as OPENAI
 from pipeline.domain.errors import (
     MemlaneError,
     ModelUnavailable,
@@ -94,6 +95,8 @@ async def call_llm(configured: Settings) -> Report:
 async def _answering(setting: str, model: ModelSettings) -> Report:
     """Check one model with a call, unless its settings are wrong already."""
     report = await _model(setting, model)
+    if report.warnings and model.model.startswith(OPENAI) and not _base_of(model):
+        return Report(refused=report.warnings)  # without a key every call is refused
     if report.refused or report.warnings or model.model.startswith("local/"):
         return report
     named = f"{setting.format('MODEL')}={model.model}"
@@ -106,6 +109,11 @@ async def _answering(setting: str, model: ModelSettings) -> Report:
     finally:
         await chat.close()
     return Report()
+
+
+def _base_of(model: ModelSettings) -> str | None:
+    """The configured address of an OpenAI model, which may need no key; None: OpenAI's own."""
+    return model.api_base or settings.openai_environment().api_base
 
 
 def _failed_call(named: str, model: ModelSettings, error: Exception) -> Report:

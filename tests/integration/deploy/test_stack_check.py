@@ -129,6 +129,19 @@ def test_litellm_knows_providers_and_the_keys_they_want(monkeypatch: pytest.Monk
     assert missing_keys("anthropic/claude-3-haiku") == ["ANTHROPIC_API_KEY"]
 
 
+async def test_the_doctor_refuses_a_model_of_openai_without_a_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    model = LLMSettings(model="openai/gpt-4o-mini")
+    report = await call_llm(Settings().model_copy(update={"llm": model}))
+    (line,) = report.refused
+    assert line.startswith(
+        "MEMLANE_LLM__MODEL=openai/gpt-4o-mini: no key. Set MEMLANE_LLM__API_KEY"
+    )
+
+
 async def test_the_doctor_finds_a_wrong_key_by_one_call_and_names_its_setting() -> None:
     async with LLMServer() as server:
         model = LLMSettings(
