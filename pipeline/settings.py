@@ -387,6 +387,15 @@ class Settings(BaseSettings):
     six hours.
     """
 
+    @field_validator("database_url")
+    @classmethod
+    def of_postgresql(cls, value: SecretStr | None) -> SecretStr | None:
+        """Check the scheme of the database's URL. Errors: ValueError, for pydantic."""
+        scheme, separator, _ = value.get_secret_value().partition("://") if value else ("", "", "")
+        if separator and scheme.partition("+")[0].lower() not in ("postgresql", "postgres"):
+            raise ValueError("it must begin with postgresql://")
+        return value
+
     @property
     def broker_scheme(self) -> str:
         """Scheme of the broker's URL; empty without a URL."""

@@ -80,6 +80,13 @@ def test_each_documented_handle_is_read(
     assert getattr(given({name: value}), field) == read
 
 
+def test_a_database_other_than_postgresql_is_refused_by_name(given: Any) -> None:
+    with pytest.raises(ValidationError) as raised:
+        given({"MEMLANE_DATABASE_URL": "mysql://me:a-secret@db/memlane"})
+    text = bad_values(raised.value)
+    assert text == "MEMLANE_DATABASE_URL: it must begin with postgresql://"
+
+
 @pytest.mark.parametrize("part", ["LLM", "EMBEDDER", "RERANKER"])
 def test_a_model_is_set_by_nested_names(given: Any, part: str) -> None:
     settings = given(
