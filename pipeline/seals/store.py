@@ -204,10 +204,9 @@ class Seals:
     async def verify(self, project_id: ProjectId, cursor: str | None) -> VerifiedPage:
         """Check one page of a project.
 
-        Errors: InvalidInput without a key, or for an invalid cursor; Conflict while another page of
-        the project is being checked.
+        Errors: InvalidInput for an invalid cursor, or without a key for a project that has or had
+        tamper evidence; Conflict while another page of the project is being checked.
         """
-        self.keys.current  # noqa: B018  raises without a key
         async with self._snapshots.connect() as connection:
             locked = await connection.scalar(
                 select(

@@ -109,9 +109,11 @@ class Verification:
         self._project_id = project_id
 
     async def page(self, text: str | None) -> VerifiedPage:
-        """Check one page. Errors: InvalidInput for an invalid cursor."""
+        """Check one page. Errors: InvalidInput for an invalid cursor, or without a needed key."""
         cursor = Cursor.parse(text) if text else Cursor()
         switched_on, head = await self._state()
+        if switched_on or head is not None:
+            self._keys.current  # noqa: B018  raises without a key
         if head is None or head.state is SealState.OFF:
             off = head is None or head.is_signed(self._keys)
             faults = [self._fault()] if switched_on or not off else []

@@ -285,6 +285,10 @@ async def test_a_sweeper_without_the_key_shows_how_long_rows_wait(
 
 async def test_tamper_evidence_needs_a_key(engine: Engine) -> None:
     async with serving(engine.ledger) as service:
+        off = await service.client.get("/v1/verify/")
+        assert (off.status_code, off.json()["enabled"]) == (200, False)
+        async with engine.ledger.engine.begin() as connection:
+            await connection.execute(text("UPDATE projects SET tamper_evidence = true"))
         refused = await service.client.get("/v1/verify/")
         assert (refused.status_code, "MEMLANE_SEAL_KEY" in refused.text) == (400, True)
 
