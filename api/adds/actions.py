@@ -15,7 +15,7 @@ from pipeline.domain.messages import Message, Omission
 from pipeline.ingest.add import add_messages
 from pipeline.tenants.projects import Project
 
-IGNORED = "not a key of an add: ignored"
+IGNORED = "has no effect on this add: ignored"
 EXPIRED = "{day} is in the past: these memories are expired; only show_expired reads them"
 
 

@@ -9,6 +9,7 @@ from api.adds.requests import AddRequest, IdempotencyKey
 from api.adds.responses import AddLine, AddResultsJson, QueuedJson, QueuedLineJson, StoredJson
 from api.auth.tenant import Adding
 from api.dependencies import Given
+from api.http import unknown_fields
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
 from pipeline.domain.events import Status
@@ -35,6 +36,8 @@ async def add(
     With `incognito`, or in an incognito run, nothing is stored: the event is SUCCEEDED at once, and
     has neither messages nor ids. 409 in a private run that has ended.
     """
+    if request.infer and not request.async_mode:
+        unknown_fields.note("async_mode")
     return await add_turn(request, api, project, idempotency_key)
 
 

@@ -93,6 +93,12 @@ def noted() -> list[str]:
     return sorted({name for name in _ignored.get() or () if _PLAIN.fullmatch(name)})[:MOST_NAMED]
 
 
+def note(name: str) -> None:
+    """Add a known name that has no effect on this route to the ignored ones."""
+    if (keys := _ignored.get()) is not None:
+        keys.append(name)
+
+
 def begin() -> list[str]:
     """Start to collect the ignored keys of a request, and return their list."""
     keys: list[str] = []

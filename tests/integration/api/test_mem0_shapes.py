@@ -309,6 +309,15 @@ async def test_an_ignored_key_stands_in_the_answer_and_on_the_receipt(service: S
     assert older.json()[0]["ignored"] == ["infr"]
 
 
+async def test_an_option_without_effect_is_named_as_ignored(service: Service) -> None:
+    body = LIVES | {"async_mode": False}
+    answer = await service.client.post(ADD, json=body)
+    assert (answer.json()["status"], answer.json()["ignored"]) == ("PENDING", ["async_mode"])
+    assert answer.headers["X-Memlane-Ignored"] == "async_mode"
+    for other in (LIVES | {"async_mode": True}, body | {"infer": False}):
+        assert "ignored" not in (await service.client.post(ADD, json=other)).json()
+
+
 async def test_an_expiration_in_the_past_is_warned_of(service: Service) -> None:
     answer = await service.client.post(ADD, json=LIVES | {"expiration_date": "2020-01-01"})
     assert "2020-01-01 is in the past" in answer.json()["warning"]
