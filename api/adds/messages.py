@@ -22,7 +22,8 @@ from pydantic import (
     model_validator,
 )
 
-from api.http.limits import LONGEST_TEXT, MOST_PARTS, SPLIT, PersonName, checked
+from api.http.limits import SPLIT
+from pipeline.domain.limits import LONGEST_TEXT, MOST_PARTS, PersonName, checked
 from pipeline.domain.messages import Message, Omission, Role
 
 # Other names of roles: those of OpenAI, LangChain, Gemini and Mem0.

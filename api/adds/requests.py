@@ -9,15 +9,14 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.adds.messages import MessageIn, as_list
 from api.http.body import LONGEST_ID, EntityId, ExpirationDate, Moment, Request, as_id
-from api.http.limits import Categories, InstructionText, MemoryText, Metadata
+from api.http.limits import Categories, InstructionText
 from pipeline.domain.events import AddOptions, Instructions, Priority
 from pipeline.domain.filters import ANY, ENTITY_IDS
+from pipeline.domain.limits import MOST_MESSAGES, MemoryText, Metadata
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.scope import Scope
 from pipeline.tenants.projects import Project
-
-MOST_MESSAGES = 500
 
 IdempotencyKey = Annotated[
     str | None,

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, field_validator, model_validator
 
 from api.http.body import OwnRequest
-from api.http.limits import MemoryText
+from pipeline.domain.limits import MemoryText
 
 
 class ConflictResolveRequest(OwnRequest):

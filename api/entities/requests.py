@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from api.http.body import EntityId, Request
-from api.http.limits import Metadata, PersonName
 from pipeline.domain.filters import ANY
+from pipeline.domain.limits import Metadata, PersonName
 from pipeline.tenants.owners import KINDS
 
 

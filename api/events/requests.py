@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.adds.messages import MessageIn, as_list
-from api.adds.requests import MOST_MESSAGES
 from api.http.body import EntityId, OwnRequest
 from api.http.limits import DateText, InstructionText
 from pipeline.domain.events import FailureCode
 from pipeline.domain.graph import GraphStatus
+from pipeline.domain.limits import MOST_MESSAGES
 from pipeline.domain.messages import Message
 
 # Event types that clients may ask for, but that the ledger does not record.

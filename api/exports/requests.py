@@ -8,11 +8,12 @@ from uuid import UUID
 import orjson
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from api.http.limits import InstructionText, SchemaObject, one_line
+from api.http.limits import InstructionText, SchemaObject
 from api.lists.requests import ReadRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import AddOptions, EventType, Question
 from pipeline.domain.filters import pinned
+from pipeline.domain.limits import one_line
 from pipeline.domain.scope import Scope
 from pipeline.domain.versions import Snapshot
 from pipeline.models.json_schema import outline, property_names

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.http.body import OwnRequest
-from api.http.limits import one_line
+from pipeline.domain.limits import one_line
 from pipeline.text.entity_types import MOST_CHARS, entity_type
 from pipeline.text.names import plain_name
 

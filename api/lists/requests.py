@@ -8,10 +8,11 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, model_validator
 
 from api.http.body import EntityId, Request
-from api.http.limits import DateText, Metadata
+from api.http.limits import DateText
 from api.lists.fields import Fields
 from api.versions.snapshots import SnapshotOptions
 from pipeline.domain.filters import ENTITY_IDS, Filter, parse, period, require_scope
+from pipeline.domain.limits import Metadata
 
 LONGEST_WAIT_S = 60.0
 

@@ -9,8 +9,9 @@ from uuid import UUID
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from api.http.body import ExpirationDate, Moment, Request
-from api.http.limits import MemoryText, Metadata, ReasonText
+from api.http.limits import ReasonText
 from pipeline.domain.filters import ANY, ENTITY_IDS
+from pipeline.domain.limits import MemoryText, Metadata
 
 MOST_AT_ONCE = 1_000
 # The filters that together name all memories of a project.

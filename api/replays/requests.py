@@ -7,9 +7,10 @@ from typing import Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from api.http.body import EntityId, OwnRequest
-from api.http.limits import LONGEST_NAME, InstructionText
+from api.http.limits import InstructionText
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ENTITY_IDS
+from pipeline.domain.limits import LONGEST_NAME
 from pipeline.domain.scope import Scope
 from pipeline.model_settings import RULES
 from pipeline.replays.service import MOST_EVENTS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
 
 from api.adds.messages import MessageIn, as_list
-from api.adds.requests import MOST_MESSAGES
 from api.lists.requests import ReadRequest
 from api.search.options import SearchOptions
+from pipeline.domain.limits import MOST_MESSAGES
 from pipeline.search.conversation import MOST_EARLIER, spoken
 
 # A longer query is cut, not refused, because clients send whole prompts as queries.

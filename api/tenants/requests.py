@@ -16,9 +16,10 @@ from pydantic import (
 
 from api.adds.requests import categories
 from api.http.body import Moment, OwnRequest, Request
-from api.http.limits import LONGEST_INSTRUCTIONS, Attributes, Categories, one_line
+from api.http.limits import LONGEST_INSTRUCTIONS, Attributes, Categories
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.lanes import Gather
+from pipeline.domain.limits import one_line
 from pipeline.domain.modes import Mode, Period
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from api.http.body import OwnRequest
-from pipeline.transfer.records import ImportRecord
+from pipeline.cpu_thread import beside_loop
+from pipeline.transfer.records import ImportRecord, OwnerRecord, ScopedRecord, read_lines
 
 # Lines of one request; its size is limited by MEMLANE_MAX_BODY_BYTES.
 MOST_LINES = 1_000
@@ -33,6 +38,21 @@ class ImportRequest(OwnRequest):
         }
     )
 
-    records: list[ImportRecord] = Field(min_length=1, max_length=MOST_LINES)
+    # Validated beside the event loop, by `lines`.
+    records: Annotated[
+        Annotated[list[ImportRecord], Field(min_length=1, max_length=MOST_LINES)], SkipValidation
+    ]
     new_ids: bool = False
     dry_run: bool = False
+
+    @field_validator("records", mode="before")
+    @classmethod
+    def some_lines(cls, value: Any) -> Any:
+        """Limit the number of lines."""
+        if not isinstance(value, list) or not 1 <= len(value) <= MOST_LINES:
+            raise ValueError(f"give a list of 1 to {MOST_LINES:,} lines")
+        return value
+
+    async def lines(self) -> Sequence[ScopedRecord | OwnerRecord]:
+        """The lines. Errors: InvalidInput, with the places of the first faults."""
+        return await beside_loop(partial(read_lines, self.records))

@@ -49,16 +49,14 @@ async def import_lines(
     those of the project's own rows stay, and each other id is replaced by one that is derived from
     it and the project; with `new_ids` all ids are.
     """
-    ledger = api.stores.ledger
+    ledger, records = api.stores.ledger, await request.lines()
     if request.dry_run:
-        counts = await imports.count(
-            request.records, project.id, new_ids=request.new_ids, ledger=ledger
-        )
+        counts = await imports.count(records, project.id, new_ids=request.new_ids, ledger=ledger)
         return transfer_responses.counts(counts)
-    for scope in imports.scopes_of(request.records, project.id):
+    for scope in imports.scopes_of(records, project.id):
         api.backpressure.admit(scope)
     events = await imports.accept_import(
-        request.records,
+        records,
         project.id,
         new_ids=request.new_ids,
         ledger=ledger,

@@ -9,11 +9,12 @@ from functools import partial
 from uuid import UUID
 
 import orjson
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import AddOptions, EventType, Priority
+from pipeline.domain.limits import Metadata
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ingest.add import add_messages
@@ -44,6 +45,7 @@ class Counts:
 
 # Options of the server's own events. A replay of the event would perform them.
 NOT_OF_ADDS = ("question", "dry_run", "records")
+_METADATA: TypeAdapter[Metadata] = TypeAdapter(Metadata)
 
 
 def scopes_of(
@@ -147,9 +149,10 @@ def _as_json(lines: Sequence[ScopedRecord]) -> str:
 def _check_options(record: EventRecord) -> None:
     """Refuse options that an add cannot have. Errors: InvalidInput."""
     try:
-        OPTIONS.validate_python(dict(record.options))
+        options = OPTIONS.validate_python(dict(record.options))
+        _METADATA.validate_python(options.metadata)
     except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
+        place = ".".join(map(str, error.errors()[0]["loc"])) or "metadata"
         raise InvalidInput(f"Event {record.id}: the option {place} is not valid.") from None
     if given := [name for name in NOT_OF_ADDS if record.options.get(name) is not None]:
         raise InvalidInput(f"Event {record.id}: an add has no option {given[0]}.")

@@ -163,17 +163,21 @@ def _memory(
         texts[digest] = record.id
     own = {"id": record.id, "text_hash": digest.hex(), "forgotten_at": record.forgotten_at}
     made.add("memories", _state(record, made) | own)
-    for state in record.past_states:
-        made.add(
-            "past_states",
-            _state(state, made)
-            | {"id": state.id, "memory_id": record.id, "replaced_at": state.replaced_at},
-        )
+    _past_states(record, made, seen)
     for entry in record.history:
         made.add("history", _row(entry) | {"memory_id": record.id})
     if record.feedback is not None:
         made.add("feedback", _row(record.feedback) | {"memory_id": record.id})
     return True
+
+
+def _past_states(record: MemoryRecord, made: ImportPlan, seen: set[UUID]) -> None:
+    """Add the past states of a memory whose ids are not stored."""
+    for state in record.past_states:
+        if state.id not in seen:
+            seen.add(state.id)
+            own = {"id": state.id, "memory_id": record.id, "replaced_at": state.replaced_at}
+            made.add("past_states", _state(state, made) | own)
 
 
 def _state(state: MemoryState, made: ImportPlan) -> dict[str, Any]:

@@ -14,15 +14,42 @@ Each line of a scope has the ids of its scope. A field that is not there is null
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from datetime import date
+from itertools import islice
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import FactKind, MemoryType, Outcome
+from pipeline.domain.graph import GraphOutcome, GraphStatus
+from pipeline.domain.limits import (
+    LARGEST_METADATA_BYTES,
+    LONGEST_NAME,
+    MOST_CATEGORIES,
+    MOST_MESSAGES,
+    MOST_PARTS,
+    MemoryText,
+    Metadata,
+    PersonName,
+    short,
+    small,
+)
 from pipeline.domain.messages import Role
+from pipeline.domain.modes import Mode
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.text.slots import Cardinality
@@ -33,10 +60,22 @@ LONGEST_ID = 512
 # numbers are left; the lines of an import are exported themselves.
 EVENT_TYPES = (*(EventType.ADD, EventType.DELETE_ALL, EventType.SUGGESTION, EventType.RESOLUTION),)
 
+# Rows of one line: states of a memory, lines of a receipt, statements of a conflict.
+MOST_ROWS = 2_000
+# Updates add to the metadata of a memory.
+LARGEST_MERGED_BYTES = 4 * LARGEST_METADATA_BYTES
+
 OwnerId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Ordinal = Annotated[int, Field(ge=0, lt=2**15)]
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
+# What a model or the server wrote beside a text: a subject, an attribute, the name of a prompt.
+Words = Annotated[str, *short(2_000, "shorten it")]
+CategoryName = Annotated[str, *short(LONGEST_NAME, "shorten the name")]
+MergedMetadata = Annotated[
+    dict[str, Any], AfterValidator(small(LARGEST_MERGED_BYTES, "keep large values elsewhere"))
+]
+Omitted = Annotated[dict[str, Any], AfterValidator(small(2_000, "shorten the reason"))]
 
 
 class RecordPart(BaseModel):
@@ -61,8 +100,8 @@ class OwnerRecord(RecordPart):
     type: Literal["owner"]
     kind: Literal["user", "agent", "app", "run"]
     id: OwnerId
-    name: str
-    metadata: dict[str, Any] = {}
+    name: PersonName
+    metadata: Metadata = {}
     created_at: AwareDatetime
     updated_at: AwareDatetime
 
@@ -84,9 +123,9 @@ class SaidMessage(RecordPart):
     """A message of an event. `omitted`: parts that were not stored."""
 
     role: Role
-    name: str | None = None
-    content: str
-    omitted: list[dict[str, Any]] | None = None
+    name: PersonName | None = None
+    content: MemoryText
+    omitted: Annotated[list[Omitted] | None, Field(max_length=2 * MOST_PARTS)] = None
     said_at: AwareDatetime
 
 
@@ -95,9 +134,9 @@ class ReceiptPart(RecordPart):
 
     outcome: Outcome
     memory_id: UUID | None = None
-    text: str
-    previous_text: str | None = None
-    reason: str
+    text: MemoryText
+    previous_text: MemoryText | None = None
+    reason: MemoryText
     message_ordinal: Ordinal
     conflict_id: UUID | None = None
     adopted_at: AwareDatetime | None = None
@@ -106,13 +145,13 @@ class ReceiptPart(RecordPart):
 class GraphReceiptPart(RecordPart):
     """The effect of one fact on the graph."""
 
-    outcome: str
+    outcome: GraphOutcome
     relation_id: UUID | None = None
     memory_id: UUID | None = None
-    source: str
-    relation: str
-    destination: str
-    reason: str
+    source: Words
+    relation: Words
+    destination: Words
+    reason: MemoryText
     message_ordinal: Ordinal
 
 
@@ -126,29 +165,29 @@ class EventRecord(Scoped):
     ]
     status: Literal[Status.SUCCEEDED, Status.FAILED, Status.CANCELLED]
     options: dict[str, Any] = {}
-    failure_code: str | None = None
-    failure_detail: str | None = None
-    graph_status: str | None = None
-    note: str | None = None
-    mode: str | None = None
-    mode_reason: str | None = None
+    failure_code: Words | None = None
+    failure_detail: MemoryText | None = None
+    graph_status: GraphStatus | None = None
+    note: MemoryText | None = None
+    mode: Mode | None = None
+    mode_reason: MemoryText | None = None
     created_at: AwareDatetime
     started_at: AwareDatetime | None = None
     completed_at: AwareDatetime
     replays: Ordinal = 0
     replayed_at: AwareDatetime | None = None
     undone_at: AwareDatetime | None = None
-    messages: list[SaidMessage] = []
-    receipt: list[ReceiptPart] = []
-    graph_receipt: list[GraphReceiptPart] = []
+    messages: Annotated[list[SaidMessage], FailFast(), Field(max_length=MOST_MESSAGES)] = []
+    receipt: Annotated[list[ReceiptPart], FailFast(), Field(max_length=MOST_ROWS)] = []
+    graph_receipt: Annotated[list[GraphReceiptPart], FailFast(), Field(max_length=MOST_ROWS)] = []
 
 
 class MemoryState(RecordPart):
     """A state of a memory. `event_id` and `message_ordinal`: the source of its text."""
 
-    text: Annotated[str, Field(min_length=1)]
-    metadata: dict[str, Any] = {}
-    categories: list[str] = []
+    text: Annotated[MemoryText, Field(min_length=1)]
+    metadata: MergedMetadata = {}
+    categories: Annotated[list[CategoryName], FailFast(), Field(max_length=MOST_CATEGORIES)] = []
     attributed_to: Role = Role.USER
     state: Literal["ACTIVE", "RETIRED"] = "ACTIVE"
     immutable: bool = False
@@ -160,9 +199,9 @@ class MemoryState(RecordPart):
     valid_from: AwareDatetime
     kind: FactKind = FactKind.OTHER
     memory_type: MemoryType = MemoryType.SEMANTIC
-    subject: str | None = None
-    attribute: str | None = None
-    speaker: str | None = None
+    subject: Words | None = None
+    attribute: Words | None = None
+    speaker: Words | None = None
     cardinality: Cardinality | None = None
     confidence: float | None = None
     superseded_by: UUID | None = None
@@ -187,19 +226,19 @@ class HistoryPart(RecordPart):
     """A change of a memory: by an event (`event_id`), or by a person (`key_id`: the API key)."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
-    event: str
-    old_text: str | None = None
-    new_text: str | None = None
-    metadata: dict[str, Any] = {}
+    event: Literal[Outcome.ADD, Outcome.UPDATE, Outcome.DELETE]
+    old_text: MemoryText | None = None
+    new_text: MemoryText | None = None
+    metadata: MergedMetadata = {}
     expiration_date: date | None = None
-    reason: str | None = None
+    reason: MemoryText | None = None
     event_id: UUID | None = None
     message_ordinal: Ordinal | None = None
     undoes: UUID | None = None
     key_id: UUID | None = None
     said_at: AwareDatetime | None = None
     valid_from: AwareDatetime
-    structure: dict[str, Any] | None = None
+    structure: Metadata | None = None
     created_at: AwareDatetime
 
 
@@ -207,7 +246,7 @@ class FeedbackEntry(RecordPart):
     """The opinion of a user on a memory."""
 
     feedback: Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"]
-    reason: str | None = None
+    reason: MemoryText | None = None
     created_at: AwareDatetime
 
 
@@ -218,9 +257,19 @@ class MemoryRecord(Scoped, MemoryState):
     id: UUID
     copy_of_text: bool = False
     forgotten_at: AwareDatetime | None = None
-    history: list[HistoryPart] = []
-    past_states: list[PastStatePart] = []
+    history: Annotated[list[HistoryPart], FailFast(), Field(max_length=MOST_ROWS)] = []
+    past_states: Annotated[list[PastStatePart], FailFast(), Field(max_length=MOST_ROWS)] = []
     feedback: FeedbackEntry | None = None
+
+    @model_validator(mode="after")
+    def _has_each_version_once(self) -> Self:
+        """Refuse versions that the next change of the memory would write again."""
+        versions = [entry.version for entry in self.history]
+        if len(set(versions)) < len(versions):
+            raise ValueError("The history gives a version twice.")
+        if max(versions, default=0) > self.version:
+            raise ValueError("The history gives a later version than the memory has.")
+        return self
 
 
 class EntityRecord(Scoped):
@@ -230,13 +279,13 @@ class EntityRecord(Scoped):
     key: Name
     name: Name
     kind: Name
-    plain_name: str | None = None
-    qualifier: str | None = None
+    plain_name: Words | None = None
+    qualifier: Words | None = None
     mentions: Count = 1
     mentioned_at: AwareDatetime | None = None
     merged_into: Name | None = None
     root: Name | None = None
-    merge_reason: str | None = None
+    merge_reason: MemoryText | None = None
     merged_at: AwareDatetime | None = None
     created_at: AwareDatetime
 
@@ -264,11 +313,11 @@ class SummaryRecord(Scoped):
 
     type: Literal["summary"]
     version: Annotated[int, Field(ge=1, lt=2**31)]
-    text: str
+    text: MemoryText
     until_event: UUID
     messages: Count
-    model: str
-    prompt: str
+    model: Words
+    prompt: Words
     created_at: AwareDatetime
 
 
@@ -285,13 +334,13 @@ class ConflictRecord(Scoped):
 
     type: Literal["conflict"]
     id: UUID
-    slot: str
+    slot: Words
     event_id: UUID
     resolved_by: UUID | None = None
     resolution: Literal["ONE", "BOTH", "TEXT"] | None = None
     created_at: AwareDatetime
     resolved_at: AwareDatetime | None = None
-    members: list[ConflictMember] = []
+    members: Annotated[list[ConflictMember], FailFast(), Field(max_length=MOST_ROWS)] = []
 
     @model_validator(mode="after")
     def _has_whole_decision(self) -> Self:
@@ -316,3 +365,28 @@ SCOPED: TypeAdapter[list[ScopedRecord]] = TypeAdapter(
     list[Annotated[ScopedRecord, Field(discriminator="type")]]
 )
 LINE: TypeAdapter[Any] = TypeAdapter(Line)
+_IMPORTED: TypeAdapter[ScopedRecord | OwnerRecord] = TypeAdapter(ImportRecord)
+# Faults that the error of an import names.
+MOST_FAULTS = 5
+
+
+def read_lines(lines: Sequence[Any]) -> list[ScopedRecord | OwnerRecord]:
+    """The lines of an import. Errors: InvalidInput, with the places of the first faults."""
+    try:
+        return [_IMPORTED.validate_python(line) for line in lines]
+    except ValidationError:
+        faults = islice(_faults(lines), MOST_FAULTS)
+        raise InvalidInput("; ".join(faults)) from None
+
+
+def _faults(lines: Sequence[Any]) -> Iterator[str]:
+    """The faults of the lines, one line after the other."""
+    for number, line in enumerate(lines):
+        try:
+            _IMPORTED.validate_python(line)
+        except ValidationError as error:
+            for fault in error.errors(
+                include_url=False, include_context=False, include_input=False
+            ):
+                place = ".".join(map(str, ("records", number, *fault["loc"])))
+                yield f"{place}: {fault['msg'].removeprefix('Value error, ')}"

@@ -14,7 +14,7 @@ from api.console.rendering import SAVED_PATHS, back
 from api.console.session import Changing
 from api.dependencies import Given
 from api.http.ids import uuid
-from api.http.limits import one_line
+from pipeline.domain.limits import one_line
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 

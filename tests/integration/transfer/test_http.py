@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import orjson
 import pytest
 
-from pipeline.domain.errors import LaneLost
+from pipeline.domain.errors import InvalidInput, LaneLost
+from pipeline.domain.limits import (
+    LARGEST_METADATA_BYTES,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    MOST_CATEGORIES,
+    MOST_MESSAGES,
+)
+from pipeline.transfer.records import MOST_FAULTS, MOST_ROWS, read_lines
 from tests.integration.replays.test_replay import failed
 from tests.support.api_service import MAYA, Service, error_of
 
@@ -153,3 +161,79 @@ async def test_a_conflict_with_half_a_decision_is_refused(service: Service, deci
     assert "`resolved_by` and `resolution` together" in answer.text
     listed = await service.client.get("/v1/conflicts/")
     assert listed.status_code == 200
+
+
+def event(**more: Any) -> dict[str, Any]:
+    """A line of an event with one message."""
+    own = {"type": "event", "id": str(uuid4()), "event_type": "ADD", "status": "SUCCEEDED"}
+    times = {"created_at": TIMES["created_at"], "completed_at": TIMES["created_at"]}
+    return own | MAYA | times | {"messages": [turn()]} | more
+
+
+def turn(**more: Any) -> dict[str, Any]:
+    return {"role": "user", "content": "Hi.", "said_at": TIMES["said_at"]} | more
+
+
+def change(**more: Any) -> dict[str, Any]:
+    own = {"version": 1, "event": "ADD", "new_text": "User lives in Porto"}
+    return own | {"valid_from": TIMES["said_at"], "created_at": TIMES["said_at"]} | more
+
+
+def member(number: int) -> dict[str, Any]:
+    return {"memory_id": str(UUID(int=number)), "against_id": str(uuid4()), "text_hash": ""}
+
+
+OWNER = {"type": "owner", "kind": "user", "id": "maya", "name": "Maya"}
+OWNER |= {name: TIMES[name] for name in ("created_at", "updated_at")}
+CONFLICT = MAYA | {"type": "conflict", "id": str(uuid4()), "slot": "home"}
+CONFLICT |= {"event_id": str(uuid4()), "created_at": TIMES["created_at"]}
+GRAPH_LINE = {"source": "a", "relation": "b", "destination": "c", "reason": "d"}
+LONG = "x" * (LONGEST_TEXT + 1)
+LARGE = {"key": "x" * 4 * LARGEST_METADATA_BYTES}
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (memory(LONG), "memory.text"),
+        (memory(metadata=LARGE), "memory.metadata"),
+        (memory(categories=["x"] * (MOST_CATEGORIES + 1)), "memory.categories"),
+        (memory(categories=["x" * (LONGEST_NAME + 1)]), "memory.categories.0"),
+        (memory(history=[change(new_text=LONG)]), "memory.history.0.new_text"),
+        (memory(history=[change(metadata=LARGE)]), "memory.history.0.metadata"),
+        (memory(history=[change(event="ZZZ")]), "memory.history.0.event"),
+        (memory(history=[change(), change()]), "memory: The history gives a version twice"),
+        (memory(history=[change(version=2)]), "memory: The history gives a later version"),
+        (event(messages=[turn()] * (MOST_MESSAGES + 1)), "event.messages"),
+        (event(messages=[turn(content=LONG)]), "event.messages.0.content"),
+        (event(messages=[turn(name="x" * (LONGEST_NAME + 1))]), "event.messages.0.name"),
+        (
+            event(graph_receipt=[GRAPH_LINE | {"outcome": "ZZZ", "message_ordinal": 0}]),
+            "event.graph_receipt.0.outcome",
+        ),
+        (event(graph_status="ZZZ"), "event.graph_status"),
+        (OWNER | {"name": "x" * (LONGEST_NAME + 1)}, "owner.name"),
+        (OWNER | {"metadata": LARGE}, "owner.metadata"),
+        (CONFLICT | {"members": [member(n) for n in range(MOST_ROWS + 1)]}, "conflict.members"),
+    ],
+)
+def test_a_value_beyond_its_limit_is_refused_by_its_line(line: dict[str, Any], place: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_lines([memory(), line])
+    assert f"records.1.{place}" in str(refused.value)
+
+
+async def test_the_first_faults_of_an_import_are_named(service: Service) -> None:
+    lines = [memory() | {"said_at": "yesterday", "version": 0} for _ in range(200)]
+    answer = await service.client.post(IMPORT, json={"records": lines})
+    assert answer.status_code == 400
+    assert answer.json()["error"].count("records.") == MOST_FAULTS
+    assert "records.0.memory.said_at" in answer.json()["error"]
+    assert await service.listed() == []
+
+
+@pytest.mark.parametrize("records", [[], [{}] * 1_001, "x", None])
+async def test_an_import_has_1_to_1000_lines(service: Service, records: Any) -> None:
+    answer = await service.client.post(IMPORT, json={"records": records})
+    assert answer.status_code == 400
+    assert "records" in answer.json()["error"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from api.adds.requests import MOST_MESSAGES, AddRequest
+from api.adds.requests import AddRequest
 from api.entities.requests import RegisterRequest
 from api.events.requests import ReplayRequest
 from api.exports.requests import ExportRequest
@@ -19,11 +19,12 @@ from api.lists.requests import ListRequest
 from api.memories.requests import BatchUpdateRequest, FeedbackRequest, UpdateRequest
 from api.replays import requests as replay_requests
 from api.tenants import requests as tenant_requests
+from pipeline.domain import limits as of_values
 
 ID = "00000000-0000-0000-0000-000000000001"
-TEXT = "x" * (limits.LONGEST_TEXT + 1)
+TEXT = "x" * (of_values.LONGEST_TEXT + 1)
 INSTRUCTIONS = "x" * (limits.LONGEST_INSTRUCTIONS + 1)
-LARGE = {"k": "x" * limits.LARGEST_METADATA_BYTES}
+LARGE = {"k": "x" * of_values.LARGEST_METADATA_BYTES}
 MAYA = {"user_id": "maya"}
 ADD = MAYA | {"messages": "I like tea."}
 
@@ -105,7 +106,7 @@ def test_a_value_beyond_its_limit_is_refused_with_what_to_change(
 
 
 def test_values_at_their_limits_are_taken() -> None:
-    longest = "x" * limits.LONGEST_TEXT
+    longest = "x" * of_values.LONGEST_TEXT
     add = AddRequest.model_validate(
         ADD | {"messages": [{"content": longest}] * 3, "metadata": nested(16), "infer": False}
     )
@@ -118,21 +119,21 @@ def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
         "utf-8"
     )
     figures = [
-        limits.LONGEST_TEXT,
-        limits.LONGEST_NAME,
+        of_values.LONGEST_TEXT,
+        of_values.LONGEST_NAME,
         limits.LONGEST_INSTRUCTIONS,
-        limits.LONGEST_REASON,
+        of_values.LONGEST_REASON,
         limits.LONGEST_DATE,
-        limits.MOST_PARTS,
+        of_values.MOST_PARTS,
         limits.MOST_FIELDS,
-        limits.MOST_CATEGORIES,
+        of_values.MOST_CATEGORIES,
         limits.LONGEST_CATEGORY,
-        limits.LARGEST_METADATA_BYTES,
-        limits.DEEPEST_METADATA,
+        of_values.LARGEST_METADATA_BYTES,
+        of_values.DEEPEST_METADATA,
         limits.LARGEST_SCHEMA_BYTES,
         strict_json.MOST_VALUES,
         strict_json.DEEPEST,
-        MOST_MESSAGES,
+        of_values.MOST_MESSAGES,
     ]
     missing = [figure for figure in figures if not re.search(rf"\b{figure:,}\b", page)]
     assert not missing, f"docs/reference/limits.md lacks {missing}"

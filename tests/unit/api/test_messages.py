@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from api.adds.messages import CALLS, CUT, NOT_FETCHED, NOT_READABLE, NOT_TEXT, TOO_LONG, MessageIn
-from api.http.limits import LONGEST_TEXT
+from pipeline.domain.limits import LONGEST_TEXT
 from pipeline.domain.messages import Message, Omission, Role
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from api.adds.requests import MOST_MESSAGES, AddRequest
+from api.adds.requests import AddRequest
 from api.http.body import LONGEST_ID
 from api.lists.requests import ListRequest, ReadRequest
 from api.memories import responses as memory_responses
@@ -22,6 +22,7 @@ from pipeline.domain import filters
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import Instructions
 from pipeline.domain.filters import ENTITY_IDS, AllOf
+from pipeline.domain.limits import MOST_MESSAGES
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import OrganizationId, ProjectId
