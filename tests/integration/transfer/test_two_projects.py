@@ -239,6 +239,23 @@ async def test_the_projects_own_ids_stay_beside_another_project(
     assert (await service.client.get(EXPORT)).text.splitlines()[1:] == exported[1:]
 
 
+async def test_a_history_that_names_an_erased_event_is_imported(
+    service: Service, neighbour: Neighbour
+) -> None:
+    [stated] = lines(new_ids())[1:2]
+    await send(service, {"records": [stated]})
+    exported = (await service.client.get(EXPORT)).text.splitlines()
+    body = {"records": [orjson.loads(line) for line in exported[1:-1]]}
+    before = (await neighbour.client.get(EXPORT)).text
+    imported = await neighbour.client.post(IMPORT, json=body)
+    assert imported.status_code == 200, imported.text
+    await service.engine.drain()
+    added = set((await neighbour.client.get(EXPORT)).text.splitlines()[1:-1])
+    [line] = [orjson.loads(line) for line in added - set(before.splitlines())]
+    history = await neighbour.client.get(f"/v1/memories/{line['id']}/history/")
+    assert [(row["new_memory"], row["input"]) for row in history.json()] == [(stated["text"], [])]
+
+
 @pytest.mark.parametrize("option", ["records", "question", "dry_run"])
 async def test_an_add_with_an_option_of_the_server_is_refused(
     service: Service, option: str
