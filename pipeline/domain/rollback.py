@@ -7,7 +7,7 @@ e1 ADD, UPDATE by a user       undo e1: refused, changed since by a person
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
@@ -45,12 +45,14 @@ class PastState:
 class UndoStep:
     """Undo of one memory: back to the state `to`; retired if `to` is None.
 
-    `obstacle`: reason why the step is refused, or None. `copy`: a user gave this memory the text
-    of another one; its stored hash is not that of the text, so both can have it.
+    `former_version`: the last version before the event, which has that state, too. `obstacle`:
+    reason why the step is refused, or None. `copy`: a user gave this memory the text of another
+    one; its stored hash is not that of the text, so both can have it.
     """
 
     memory: Memory
     to: PastState | None
+    former_version: int = 0
     obstacle: str | None = None
     copy: bool = False
 
@@ -67,13 +69,27 @@ class UndoStep:
 
 def effective(states: Iterable[PastState]) -> list[PastState]:
     """States without undone ones and their undos, oldest first."""
+    stacks = [stack for _, stack in _stacks(states)]
+    return stacks[-1] if stacks else []
+
+
+def versions_of_present(states: Iterable[PastState]) -> list[int]:
+    """Numbers of the versions with the present state: that of the state, and those of the undos
+    that returned to it.
+    """
+    tops = [(state.version, stack[-1].version if stack else 0) for state, stack in _stacks(states)]
+    return [version for version, top in tops if top == tops[-1][1]]
+
+
+def _stacks(states: Iterable[PastState]) -> Iterator[tuple[PastState, list[PastState]]]:
+    """Each state with the states in effect after it: the same list, which changes."""
     stack: list[PastState] = []
     for state in states:
         if state.undoes is None:
             stack.append(state)
         while state.undoes and stack and stack[-1].event_id == state.undoes:
             stack.pop()
-    return stack
+        yield state, stack
 
 
 def undo_step(event_id: UUID, memory: Memory, states: Iterable[PastState]) -> UndoStep | None:
@@ -83,7 +99,8 @@ def undo_step(event_id: UUID, memory: Memory, states: Iterable[PastState]) -> Un
     if not positions:
         return None
     first, last = positions[0], positions[-1]
-    step = UndoStep(memory, stack[first - 1] if first else None)
+    former = stack[first - 1] if first else None
+    step = UndoStep(memory, former, former_version=stack[first].version - 1)
     if last - first + 1 == len(positions) and last == len(stack) - 1:
         return step
     later = next(state for state in stack[first:] if state.event_id != event_id)

@@ -35,19 +35,26 @@ from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import FINAL, EventType, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory, structure
-from pipeline.domain.rollback import TextKey, UndoStep, refuse_taken_texts, undo_step
+from pipeline.domain.rollback import (
+    TextKey,
+    UndoStep,
+    refuse_taken_texts,
+    undo_step,
+    versions_of_present,
+)
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.ledger.filter_conditions import among
-from pipeline.ledger.locks import lock_lanes
+from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import (
     cleared_lanes,
     events,
     lanes,
     memories,
     memory_history,
+    receipts,
     relations,
     summary_states,
     turn_vectors,
@@ -84,10 +91,14 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """Plan of an undo, computed without a lock; each step names the version it starts from."""
+    """Plan of an undo, computed without a lock; each step names the version it starts from.
+
+    `restated`: the memories that the event repeated, for undo_restatements.
+    """
 
     event: Row[Any]
     steps: Sequence[UndoStep]
+    restated: Sequence[Mapping[str, Any]]
 
     @property
     def free(self) -> list[UndoStep]:
@@ -138,7 +149,8 @@ class Undo:
             event = (await connection.execute(select(events).where(mine))).one_or_none()
             if event is None:
                 raise NotFound(NO_SUCH_EVENT)
-            return UndoPlan(event, await _steps(connection, project_id, event_id))
+            steps = await _steps(connection, project_id, event_id)
+            return UndoPlan(event, steps, await _restated(connection, project_id, event_id))
 
     async def _carry_out(
         self, plan: UndoPlan, states: Mapping[str, Any], *, force: bool, dry_run: bool = False
@@ -149,9 +161,11 @@ class Undo:
             async with self._engine.connect() as connection:
                 event = await _locked(connection, plan.event)
                 _refuse(event, plan.steps, force=force)
+                await _lock_memories(connection, plan)
                 changed = (await connection.scalars(statement("undo_memories"), states)).all()
                 if len(changed) < len(free) or event.replays != plan.event.replays:
                     return None
+                await _move_back(connection, plan)
                 values = {"memory_ids": changed}
                 await connection.execute(memory_statement("queue_deliveries"), values)
                 gone, back = await _relations(connection, event)
@@ -232,6 +246,39 @@ async def _steps(
     return refuse_taken_texts(steps, await _holders(connection, steps))
 
 
+async def _restated(
+    connection: AsyncConnection, project_id: ProjectId, event_id: UUID
+) -> list[dict[str, Any]]:
+    """The active memories that the event repeated, with the versions of their present states."""
+    repeated = select(receipts.c.memory_id).where(
+        receipts.c.event_id == event_id, receipts.c.outcome == Outcome.NOOP
+    )
+    query = select(memories.c.id, memories.c.version).where(
+        memories.c.id.in_(repeated),
+        memories.c.project_id == project_id,
+        memories.c.state == "ACTIVE",
+    )
+    versions = {row.id: row.version for row in await connection.execute(query)}
+    states = await states_of(connection, list(versions))
+    return [
+        {"id": key, "version": versions[key], "versions": versions_of_present(states[key])}
+        for key in versions
+    ]
+
+
+async def _lock_memories(connection: AsyncConnection, plan: UndoPlan) -> None:
+    """Lock all memories that the plan changes, by ascending id."""
+    ids = {step.memory.id for step in plan.free} | {row["id"] for row in plan.restated}
+    await connection.execute(locked(memories, among(memories.c.id, ids)))
+
+
+async def _move_back(connection: AsyncConnection, plan: UndoPlan) -> None:
+    """Take back the time of the event's statements from the memories that it repeated."""
+    restated = orjson.dumps(plan.restated, default=str).decode()
+    values = {"event_id": plan.event.id, "restated": restated}
+    await connection.execute(statement("undo_restatements"), values)
+
+
 async def _holders(connection: AsyncConnection, steps: Sequence[UndoStep]) -> dict[TextKey, UUID]:
     """Return active memories that have one of the texts to restore, in the same lanes."""
     back = [step for step in steps if step.text is not None]
@@ -281,7 +328,7 @@ def _state(step: UndoStep) -> dict[str, Any]:
     return {
         "id": before.id,
         "version": before.version + 1,
-        "restored_version": to.version if to is not None and visible else None,
+        "former_version": step.former_version if visible else None,
         "outcome": outcome,
         "old_text": before.text if before.state == "ACTIVE" else None,
         "state": "ACTIVE" if visible else "RETIRED",

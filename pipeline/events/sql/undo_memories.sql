@@ -1,10 +1,10 @@
 -- Write new states of memories, and their history. A memory whose version has changed since the
--- plan is skipped (optimistic lock): the caller counts the returned rows. What the history of a
--- restored version lacks is in its past state; once that is deleted, these columns stay as they are.
+-- plan is skipped (optimistic lock): the caller counts the returned rows. What the history lacks is
+-- in the past state of the version before the event; once that is deleted, these columns stay.
 -- Lock order: pipeline/ledger/locks.py.
 WITH state AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS s (
-        id uuid, version integer, restored_version integer, outcome text, old_text text, state text,
+        id uuid, version integer, former_version integer, outcome text, old_text text, state text,
         text text, text_hash text, terms text[], metadata jsonb, expiration_date date, event_id uuid,
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, structure jsonb,
         slot text, embedding text
@@ -16,8 +16,8 @@ WITH state AS MATERIALIZED (
 ), former AS MATERIALIZED (
     SELECT locked.id, past.*
     FROM locked JOIN state s USING (id), LATERAL (
-        SELECT p.categories, p.attributed_to, p.appended, p.edited_at FROM past_states p
-        WHERE p.memory_id = s.id AND p.version = s.restored_version
+        SELECT p.categories, p.attributed_to, p.appended, p.edited_at, p.said_at FROM past_states p
+        WHERE p.memory_id = s.id AND p.version = s.former_version
         ORDER BY p.replaced_at DESC
         LIMIT 1
     ) past
@@ -26,7 +26,9 @@ WITH state AS MATERIALIZED (
         state = s.state, text = s.text, text_hash = coalesce(decode(s.text_hash, 'hex'), memories.text_hash),
         terms = coalesce(s.terms, memories.terms), metadata = s.metadata,
         expiration_date = s.expiration_date, version = s.version, updated_at = now(),
-        event_id = s.event_id, message_ordinal = s.message_ordinal, said_at = s.said_at,
+        event_id = s.event_id, message_ordinal = s.message_ordinal,
+        -- A repetition had moved it, which has no version.
+        said_at = greatest(s.said_at, f.said_at),
         valid_from = s.valid_from, superseded_by = NULL,
         forgotten_at = CASE WHEN s.state = 'RETIRED' THEN memories.forgotten_at END, kind = s.structure ->> 'kind',
         memory_type = s.structure ->> 'memory_type', subject = s.structure ->> 'subject',

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,6 +16,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import AddOptions, Instructions, StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.messages import Message, Role
 from pipeline.domain.usage import Answer
 from pipeline.events.undo import Undone, _states
 from pipeline.ledger import tables
@@ -402,6 +403,58 @@ async def test_the_route_tells_what_was_undone_and_what_stands_in_the_way(
     assert [row["id"] for row in done["skipped"]] == [changed]
     assert (await service.event(str(event_id)))["undone_at"] == done["undone_at"]
     assert (await service.client.post(path)).status_code == 409
+
+
+async def says(engine: Engine, text: str, day: int) -> UUID:
+    """Send a message of that day."""
+    at = datetime(2026, 3, day, tzinfo=UTC)
+    event_id = await engine.send(engine.scope(), [Message(Role.USER, text)], said_at=at)
+    await engine.drain()
+    return event_id
+
+
+async def days(engine: Engine) -> list[int]:
+    """The days of the statements of the active memories."""
+    table = tables.memories.c
+    async with engine.ledger.engine.connect() as connection:
+        query = select(table.said_at).where(table.state == "ACTIVE")
+        return [at.day for at in await connection.scalars(query)]
+
+
+async def test_an_undone_restatement_moves_no_time(engine: Engine) -> None:
+    first = await says(engine, "I live in Bern.", 1)
+    second, third = [await says(engine, "I live in Bern.", day) for day in (10, 20)]
+    assert await days(engine) == [20]
+    for event_id, day in ((third, 10), (second, 1)):
+        await engine.undo(event_id)
+        assert await days(engine) == [day]
+    await engine.undo(await says(engine, "I live in Bern.", 15))
+    assert await days(engine) == [1]
+    assert len(await engine.history_rows()) == 1
+    await says(engine, "I moved to Porto.", 5)
+    assert await engine.texts() == ["User lives in Porto"]
+    assert (await engine.event(first)).undone_at is None
+
+
+async def test_an_undo_leaves_the_time_of_a_later_restatement(engine: Engine) -> None:
+    await says(engine, "I live in Bern.", 1)
+    second = await says(engine, "I live in Bern.", 10)
+    await says(engine, "I live in Bern.", 20)
+    await engine.undo(second)
+    assert await days(engine) == [20]
+
+
+async def test_an_undone_change_returns_to_the_time_of_a_restatement(engine: Engine) -> None:
+    await says(engine, "I live in Bern.", 1)
+    restated = await says(engine, "I live in Bern.", 10)
+    moved = await says(engine, "I moved to Porto.", 20)
+    await engine.undo(moved)
+    assert await engine.texts() == ["User lives in Bern"]
+    assert await days(engine) == [10]
+    await engine.undo(restated)
+    assert await days(engine) == [1]
+    await engine.undo(await says(engine, "I moved to Rome.", 25))
+    assert await days(engine) == [1]
 
 
 async def test_bad_input_is_refused_by_name(service: Service) -> None:
