@@ -1,6 +1,6 @@
 """Newest turns: those that are compared with the words of a query in a large scope.
 
-    few turns    all of them, together with the memories of the scope
+    few turns    all of them, together with the memories of the scope, if these are few, too
     very many    the newest MOST_TURNS, of the lanes used last; memories apart, by lookups
 
 No inverted index has the words of messages: it would cost each add as much as its text. Meanings

@@ -145,25 +145,38 @@ class Passages:
         values |= {**where.values, "lanes": scope.lane_ids}
         build = _by_words_of_project if scope.lane_ids is None else _by_words_of_lanes
         rows = await self._rows(build, replace(where.shape, facts=False), values)
-        return _best_of(facts, _word_hits(rows), limit=limit)
+        return _best_of(facts, _word_hits(rows), limit=limit, cut=True)
 
     async def _compare(
         self, query_terms: Sequence[str], where: Where, *, limit: int, with_terms: bool
     ) -> WordHits:
-        """Compare the passages of a scope: all of them, or memories by lookups."""
+        """Compare the passages of a scope: all of them, or many memories by lookups."""
+        values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
         statistics = self._kept_statistics(where) if where.of_pins_only else None
         if statistics is None:
-            values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
             rows = await self._rows(_by_words, where.shape, values)
-            if not where.shape.of_memories or rows[0]["texts"] <= MOST_WHOLE:
+            if not where.is_current or rows[0]["facts"] <= MOST_WHOLE:
                 return _word_hits(rows)
             statistics = await self._statistics.counted(*self._counting(where))
             if statistics is None:
                 return replace(_word_hits(rows), cut=True)
+        facts = await self._by_lookups(query_terms, where, statistics, values)
+        if not where.shape.turns:
+            return facts
+        rows = await self._rows(_by_words, replace(where.shape, facts=False), values)
+        return _best_of(facts, _word_hits(rows), limit=limit, cut=facts.cut)
+
+    async def _by_lookups(
+        self,
+        query_terms: Sequence[str],
+        where: Where,
+        statistics: WordStatistics,
+        values: Mapping[str, Any],
+    ) -> WordHits:
+        """Compare the memories of a large scope that the words of a query select."""
         lookups = statistics.lookups(query_terms)
-        values = {**where.values, **looking(lookups, statistics, where.pins)}
-        values |= {"limit": limit, "with_terms": with_terms}
-        rows = await self._rows(by_lookups, where.shape, values)
+        values = {**values, **looking(lookups, statistics, where.pins)}
+        rows = await self._rows(by_lookups, replace(where.shape, turns=False), values)
         hits = _word_hits(rows)
         for candidate in hits.candidates.values():  # as words of the turns, which are terms
             candidate.words = [query_terms[int(position)] for position in candidate.words]
@@ -184,7 +197,7 @@ class Passages:
 
     def _kept_statistics(self, where: Where) -> WordStatistics | None:
         """Statistics of a large scope that was counted before."""
-        if not where.shape.of_memories:
+        if not where.is_current or not where.shape.facts:
             return None
         return self._statistics.get(*self._counting(where))
 
@@ -349,8 +362,9 @@ _EMBEDDER = bindparam("embedder", type_=Text)
 def _by_words(shape: Shape) -> ClauseElement:
     """Select the ranked passages as candidates; all passages, if they are at most `limit`.
 
-    Of memories alone, the newest MOST_WHOLE are compared, and one more tells that there are others.
-    At least one row: without passages, it has only `texts`, the number of passages read.
+    Of current memories, the newest MOST_WHOLE are compared, and one more tells that there are
+    others. At least one row: without passages, it has only `texts`, the number of passages read,
+    and `facts`, that of memories.
     """
     return _ranked_first(shape, _scope(shape))
 
@@ -389,7 +403,8 @@ def _ranked_first(shape: Shape, scope: CTE) -> ClauseElement:
     else:
         is_fact = first.c.ordinal == FACT
         placed = union_all(facts.where(is_fact), turns.where(~is_fact))
-    return best_first(placed, texts=texts)
+    facts_read = select(func.count()).where(scope.c.ordinal == FACT).scalar_subquery()
+    return best_first(placed, texts=texts, facts=facts_read)
 
 
 def _word_hits(rows: Sequence[Any]) -> WordHits:
@@ -405,11 +420,11 @@ def _word_hits(rows: Sequence[Any]) -> WordHits:
     return WordHits(shares, by_key, texts=rows[0]["texts"])
 
 
-def _best_of(facts: WordHits, turns: WordHits, *, limit: int) -> WordHits:
-    """The hits of a large scope, of which not all turns were compared, best first."""
+def _best_of(facts: WordHits, turns: WordHits, *, limit: int, cut: bool) -> WordHits:
+    """The hits of a large scope, whose memories and turns were compared apart, best first."""
     shares = sorted({**facts.shares, **turns.shares}.items(), key=lambda hit: -hit[1])[:limit]
     candidates = {**facts.candidates, **turns.candidates}
-    return WordHits(dict(shares), candidates, cut=True, texts=facts.texts + turns.texts)
+    return WordHits(dict(shares), candidates, cut=cut, texts=facts.texts + turns.texts)
 
 
 def _scope(shape: Shape) -> CTE:
@@ -418,7 +433,7 @@ def _scope(shape: Shape) -> CTE:
     if shape.facts:
         facts = shape.memories
         rows = select(*fact_columns(facts), facts.c.terms).where(shape.on_facts)
-        if shape.of_memories:
+        if shape.is_current:
             newest = rows.order_by(memories.c.created_at.desc())
             rows = select(newest.limit(literal_column(str(MOST_WHOLE + 1))).subquery("facts"))
         parts.append(rows)

@@ -60,11 +60,6 @@ class Shape:
         active = and_(table.c.state == "ACTIVE", self.on(table))
         return active if self.older else and_(active, ~superseded(table))
 
-    @property
-    def of_memories(self) -> bool:
-        """True for a search of current memories alone: an inverted index has their words."""
-        return self.is_current and not self.turns
-
     def on_turns(self, turns: FromClause = turn_passages) -> ColumnElement[bool]:
         """The condition on turns: those accepted, and said, by the times of the snapshot."""
         times = [turns.c.created_at <= AS_OF] * self.snapshot.as_of

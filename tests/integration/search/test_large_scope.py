@@ -61,8 +61,8 @@ async def store_texts(
         )
 
 
-def where(engine: Engine, tree: Mapping[str, object] = MAYA) -> Where:
-    return Where.of(engine.project.id, parse(tree), facts=True, turns=False, expired=False)
+def where(engine: Engine, tree: Mapping[str, object] = MAYA, *, turns: bool = False) -> Where:
+    return Where.of(engine.project.id, parse(tree), facts=True, turns=turns, expired=False)
 
 
 async def found(
@@ -177,7 +177,24 @@ async def test_a_search_with_old_statistics_says_that_it_read_too_little(
     assert after.cut
 
 
-async def test_rows_read_by_a_search_do_not_grow_with_the_scope(engine: Engine) -> None:
+async def test_few_turns_beside_very_many_memories_are_all_compared(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare_whole(monkeypatch, 3)
+    await store_texts(engine, [f"tea {n}" for n in range(9)])
+    await engine.add("I drink tea.")
+    passages, query = Passages(engine.ledger.engine), where(engine, turns=True)
+    for _ in range(2):  # without and with statistics
+        hits = await passages.by_words(query, ["tea"], limit=200)
+        assert sum(key.is_turn for key in hits.shares) == 1
+        assert len(hits.shares) == 10
+        assert not hits.cut
+
+
+@pytest.mark.parametrize("turns", [False, True])
+async def test_rows_read_by_a_search_do_not_grow_with_the_scope(
+    engine: Engine, turns: bool
+) -> None:
     fill = """INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash, terms,
             attributed_to, embedding, embedder, said_at, valid_from)
         SELECT gen_random_uuid(), :project_id, :project_id, 'maya', 'x',
@@ -185,15 +202,15 @@ async def test_rows_read_by_a_search_do_not_grow_with_the_scope(engine: Engine) 
             'user', '', 'fake/hash', now(), now()
         FROM generate_series(1, 4000) n"""
     single = connect(engine.ledger.engine.url.render_as_string(hide_password=False), pool_size=1)
-    passages, reads = Passages(single), []
+    query, reads = where(engine, turns=turns), []
     for part in range(2):
         async with engine.ledger.engine.begin() as connection:
             values = {"project_id": engine.project.id, "s": str(part)}
             await connection.execute(text(fill), values)
         passages = Passages(single)
-        await passages.by_words(where(engine), ["dish7", "user"], limit=200)
+        await passages.by_words(query, ["dish7", "user"], limit=200)
         before = await rows_read_so_far(single)
-        hits = await passages.by_words(where(engine), ["dish7", "user"], limit=200)
+        hits = await passages.by_words(query, ["dish7", "user"], limit=200)
         reads.append(await rows_read_so_far(single) - before)
         assert hits.shares
     await single.dispose()
