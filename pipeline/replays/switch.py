@@ -406,6 +406,7 @@ async def _adopt(
     }
     await connection.execute(statement("protect_copies"), values)
     await connection.execute(statement("replace_memories"), values)
+    await connection.execute(statement("merge_suggestions"), values)
     merged = (await connection.execute(statement("merge_kept"), values)).all()
     await connection.execute(statement("merge_conflicts"), values)
     values |= {

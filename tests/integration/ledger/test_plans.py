@@ -84,6 +84,7 @@ WHOLE_FILES = {
     # With few projects in the ledger, a generic plan expects a shadow to be as large as they are.
     "replays/sql/adopt_events.sql": "the switch of a replay",
     "replays/sql/merge_conflicts.sql": "the switch of a replay",
+    "replays/sql/merge_suggestions.sql": "the switch of a replay",
     "replays/sql/merge_kept.sql": "the switch of a replay",
 }
 SINCE = "/v1/changes/?from=2020-01-01"

@@ -7,15 +7,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import delete, event
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.facts import Fact
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
+from pipeline.ledger.tables import suggestions
 from pipeline.ports import ExtractionRequest
 from tests.integration.conflicts.test_conflicts import Overwriting
 from tests.integration.replays.test_shadow import rows
+from tests.integration.suggestions.test_accepting import decide, only_one, withheld
 from tests.support.api_service import ADD, MAYA, Service, error_of
 from tests.support.disagreements import UNDECIDED
 from tests.support.embedder_hash import HashEmbedder
@@ -141,6 +143,29 @@ async def test_a_switched_receipt_names_the_conflict_of_its_line(service: Servic
     assert {row["conflict_id"] for row in await service.listed(**MAYA)} == {conflict["id"]}
     lines = (await service.event(event_ids[1]))["results"]
     assert conflict["id"] in {line.get("conflict_id") for line in lines}
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_switched_suggestion_names_the_memory_that_stays(
+    service: Service, known: bool
+) -> None:
+    """`known`: the scope has the suggestion, too."""
+    original = await withheld(service)
+    [target] = original["targets"]
+    if not known:
+        async with service.engine.ledger.engine.begin() as connection:
+            await connection.execute(delete(suggestions))
+    replay = await replayed(service, answers="recorded")
+    assert (await switch(service, replay["id"])).is_success
+    moved = await only_one(service)
+    assert (moved["id"] == original["id"]) is known
+    assert moved["state"] == "OPEN"
+    assert moved["targets"] == [target]
+    assert moved["changes"] == original["changes"]
+    if known:  # else no receipt names the memory that was stored in place of the change
+        accepted = await decide(service, moved["id"], "accept")
+        assert accepted.is_success, accepted.text
+        assert {row["id"] for row in await service.listed()} >= {target["memory_id"]}
 
 
 async def test_a_switch_takes_as_many_statements_for_many_memories_as_for_one(
