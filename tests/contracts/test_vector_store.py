@@ -437,27 +437,6 @@ async def test_a_collection_of_an_earlier_release_keeps_its_ids_and_is_searched(
         await client.delete_col(name)
 
 
-async def test_a_record_with_its_ids_differs_in_a_collection_of_digests(
-    chroma: ChromaServer,
-) -> None:
-    """A process of the release before wrote it during a rolling upgrade."""
-    name = f"memories-{uuid4().hex}"
-    collections = f"{chroma.url}{ROOT}"
-    async with httpx.AsyncClient() as http, connected(chroma.url) as client:
-        await client.create_col(name, dimensions=3, embedder=EMBEDDER)
-        made = await http.get(f"{collections}/{name}")
-        stored = {"project_id": "p", "user_id": "maya", "owner": "p/maya", "version": 1}
-        rows = {"ids": [str(A)], "embeddings": [[1.0, 0.0, 0.0]], "metadatas": [stored]}
-        answer = await http.post(f"{collections}/{made.json()['id']}/upsert", json=rows)
-        assert answer.is_success, answer.text
-        row = record(A, project_id="p")
-        assert await client.differing(name, [row]) == [A]
-        await client.insert(name, [row])
-        assert await client.differing(name, [row]) == []
-        assert await ids_found(client, name, project_id="p", user_id="maya") == [A]
-        await client.delete_col(name)
-
-
 async def test_a_server_that_never_was_is_unavailable() -> None:
     async with connected("http://127.0.0.1:9") as client:
         with pytest.raises(StoreUnavailable, match="Chroma does not answer"):
