@@ -23,7 +23,7 @@ OF_ALL = {
 # Placeholder for an earlier value that is known by its hash only.
 BEFORE = "(before)"
 ONE_BY_ONE = "API and workers are replaced one by one; the others answer requests."
-COUNTED = "Adding or draining processes; the others go on."
+COUNTED = "Processes are added or drained; the others go on."
 API_STOPS = "The only API process is replaced: requests fail for some seconds, nothing is lost."
 ALL_STOP = "Everything restarts: the API does not answer for about a minute, nothing is lost."
 

@@ -124,10 +124,9 @@ def _roll(
     """
     who = state.supervisor.identity()
     saved.write(saved.current(settings))
-    if change.how == COUNTED:
-        print(COUNTED, flush=True)
-    else:
-        print("Replacing API and workers one by one ...", flush=True)
+    counted = change.how == COUNTED
+    doing = "Adding or draining processes" if counted else "Replacing API and workers one by one"
+    print(f"{doing} ...", flush=True)
     if who is not None:
         send(who, signal.SIGHUP)
     within_s = ROLL_WITHIN_S * (settings.workers + settings.api_processes + 1)
