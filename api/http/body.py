@@ -12,7 +12,10 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 
@@ -56,9 +59,17 @@ def as_moment(value: object, info: ValidationInfo) -> object:
     return time
 
 
+def as_day(value: object, parse: ValidatorFunctionWrapHandler) -> object:
+    """The value as a date; None for a blank string. Errors: ValueError, with the accepted form."""
+    try:
+        return parse(none_if_blank(value))
+    except ValidationError:
+        raise ValueError(f"{str(value)[:50]!r} is no date. Use 2027-01-31, the last day.") from None
+
+
 EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, BeforeValidator(as_id)]
 Moment = Annotated[datetime | None, BeforeValidator(as_moment)]
-ExpirationDate = Annotated[date | None, BeforeValidator(none_if_blank)]
+ExpirationDate = Annotated[date | None, WrapValidator(as_day)]
 
 
 class Request(BaseModel):

@@ -224,7 +224,7 @@ class _Parser:
         if not isinstance(value, Mapping):
             raise InvalidInput(f"A filter must be an object, not {type(value).__name__}.")
         if not value:
-            raise InvalidInput(f"An empty filter matches everything; {SCOPE_NEEDED}.")
+            raise InvalidInput(f"An empty filter matches everything: filters {SCOPE_NEEDED}.")
         parts = tuple(self._entry(str(key), item, depth=depth) for key, item in value.items())
         return parts[0] if len(parts) == 1 else AllOf(parts)
 

@@ -183,7 +183,20 @@ def test_a_bad_timestamp_is_refused_with_the_forms_that_are_known(sent: object) 
 
 def test_an_expiration_is_a_date() -> None:
     assert add(expiration_date="2027-01-01").options().expiration_date == date(2027, 1, 1)
-    assert "expiration_date" in refused(expiration_date="soon")
+    assert add(expiration_date="2027-01-01T00:00:00").options().expiration_date == date(2027, 1, 1)
+    assert add(expiration_date=" ").options().expiration_date is None
+
+
+@pytest.mark.parametrize("sent", ["soon", "31.12.2027", "2027-01-01T10:00:00Z", True, []])
+def test_a_bad_expiration_is_refused_with_the_form_that_is_known(sent: object) -> None:
+    text = refused(expiration_date=sent)
+    assert "expiration_date" in text
+    assert "is no date. Use 2027-01-31" in text
+
+
+def test_an_empty_filter_is_refused_with_a_whole_sentence() -> None:
+    with pytest.raises(InvalidInput, match="matches everything: filters must name at least one of"):
+        filters.parse({})
 
 
 def test_options_are_what_was_asked_and_empty_where_nothing_was() -> None:
