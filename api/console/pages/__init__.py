@@ -14,6 +14,7 @@ from api.console.pages import (
     inbox,
     live,
     memories,
+    missing,
     playground,
     proofs,
     replays,
@@ -38,3 +39,5 @@ def add_to(app: FastAPI, settings: Settings) -> None:
     for feature in FEATURES if settings.console == "on" else ():
         app.router.routes.extend(feature.router.routes)
     app.router.routes.append(Route("/console/static/{name:path}", serve))
+    if settings.console == "on":  # last: it matches every address
+        app.router.routes.extend(missing.router.routes)

@@ -67,6 +67,18 @@ async def test_a_wrong_key_is_refused_and_many_of_them_are_limited(service: Serv
         assert right.status_code == 303
 
 
+async def test_an_address_without_a_page_is_answered_by_a_page(
+    service: Service, browser: Browser
+) -> None:
+    async with browsing(service.app) as stranger:
+        for visitor in (browser, stranger):
+            answer = await visitor.get("/console/nosuch")
+            assert answer.status_code == 404
+            assert answer.headers["content-type"].startswith("text/html")
+            assert 'href="/console/live"' in answer.text
+            assert "/v1/" not in answer.text
+
+
 async def test_signing_out_ends_the_session(service: Service, browser: Browser) -> None:
     token = browser.client.cookies[COOKIE]
     answer = await browser.send("/console/sign-out")
