@@ -19,6 +19,8 @@ DEEP = re.compile(r"metadata\[([^\[\]]+)\]")
 
 # Names that are no condition; old clients and the CLI add some of them to every request.
 NO_CONDITION = {"org_id", "project_id", "source", "delete_linked"}
+# Different names of a query string.
+MOST_NAMES = 100
 FIELDS = {*KIND, *ALIASES}
 OPENS = ("{", "[", "(")
 
@@ -42,10 +44,10 @@ def conditions(query: QueryParams) -> list[dict[str, Any]]:
     Errors: InvalidInput for an unknown name, because ignoring it would widen a delete.
     """
     parts = []
-    for name in dict.fromkeys(query.keys()):
+    for name, texts in _by_name(query).items():
         if name in NO_CONDITION or name == "dry_run":
             continue
-        values = [_value(name, text) for text in query.getlist(name)]
+        values = [_value(name, text) for text in texts]
         if name == "filters":
             parts += values
         elif DEEP.fullmatch(name):
@@ -57,6 +59,18 @@ def conditions(query: QueryParams) -> list[dict[str, Any]]:
                 f"{name} is not a filter. Use {', '.join((*ENTITY_IDS, 'filters'))}."
             )
     return parts + deep_metadata(query)
+
+
+def _by_name(query: QueryParams) -> dict[str, list[str]]:
+    """The values of each name. Errors: InvalidInput for more than MOST_NAMES names."""
+    values: dict[str, list[str]] = {}
+    for name, text in query.multi_items():
+        values.setdefault(name, []).append(text)
+    if len(values) > MOST_NAMES:
+        raise InvalidInput(
+            f"The query string has {len(values)} names, the limit is {MOST_NAMES}; send `filters`."
+        )
+    return values
 
 
 def deep_metadata(query: QueryParams) -> list[dict[str, Any]]:

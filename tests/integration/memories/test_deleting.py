@@ -123,6 +123,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "code instead of a filter": ("filters=dict(user_id='maya')", "neither JSON nor"),
     "a filter that is a word": ("user_id=maya&filters=maya", "neither JSON nor"),
     "a filter that is a list": ("user_id=maya&filters=[1]", "must be an object"),
+    "too many names": (
+        "user_id=maya&" + "&".join(f"metadata.k{n}=1" for n in range(101)),
+        "102 names, the limit is 100",
+    ),
     "an unknown condition": ("user_id=maya&colour=red", "colour is not a filter"),
     "an unknown key": ("filters={'user_id': 'maya', 'colour': 'red'}", "Unknown filter key"),
     "an unknown operator": ("filters={'user_id': {'like': 'm'}}", "does not know"),
