@@ -14,7 +14,13 @@ from api.auth.key_cache import KeyRing
 from api.backpressure import Backpressure
 from api.console.shared_part import SharedFrames, SharedPart
 from api.events.watch import EventWatch
-from api.http.streams import FOLLOWS_TOO_MANY, MOST_CONSOLE_STREAMS, StreamLimit
+from api.http.streams import (
+    EXPORTS_TOO_MUCH,
+    FOLLOWS_TOO_MANY,
+    MOST_CONSOLE_STREAMS,
+    MOST_EXPORTS,
+    StreamLimit,
+)
 from api.search.read_sample import ReadSample
 from api.system.figures import Figures
 from pipeline import bootstrap
@@ -55,6 +61,9 @@ class Api:
     event_frames: SharedFrames = field(default_factory=SharedFrames)
     console_streams: StreamLimit = field(
         default_factory=lambda: StreamLimit(MOST_CONSOLE_STREAMS, FOLLOWS_TOO_MANY)
+    )
+    exports: StreamLimit = field(
+        default_factory=lambda: StreamLimit(MOST_EXPORTS, EXPORTS_TOO_MUCH)
     )
     # Load of the local embedder, from the first request with a key on.
     warming: list[asyncio.Task[None]] = field(default_factory=list)

@@ -17,6 +17,10 @@ from pipeline.domain.tenants import ProjectId
 MOST_CONSOLE_STREAMS = 20
 FOLLOWS_TOO_MANY = f"This project follows {MOST_CONSOLE_STREAMS} events already: close some pages."
 
+# Exports of one project. Each keeps a connection to the ledger, and a snapshot, until its end.
+MOST_EXPORTS = 2
+EXPORTS_TOO_MUCH = f"This project has {MOST_EXPORTS} exports under way: wait for one to end."
+
 
 class StreamLimit:
     """Lets each project have at most `most` streams open. `refusal`: the text of the error."""
@@ -48,9 +52,14 @@ class LimitedStream(StreamingResponse):
     """
 
     def __init__(
-        self, pieces: AsyncIterator[bytes], *, place: AbstractContextManager[None], **options: Any
+        self,
+        pieces: AsyncIterator[bytes],
+        status_code: int = 200,
+        *,
+        place: AbstractContextManager[None],
+        **options: Any,
     ) -> None:
-        super().__init__(pieces, **options)
+        super().__init__(pieces, status_code, **options)
         self._pieces = pieces
         self._place = place
 

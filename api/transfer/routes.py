@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from fastapi.responses import StreamingResponse
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.http.ids import EntityIds
+from api.http.streams import LimitedStream
 from api.http.strict_json import StrictJson
 from api.transfer import responses as transfer_responses
 from api.transfer.requests import ImportRequest
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/transfer", tags=["transfer"], route_class=StrictJ
 AS_FILE = {"Content-Disposition": 'attachment; filename="memlane.jsonl"'}
 
 
-class JsonLines(StreamingResponse):
+class JsonLines(LimitedStream):
     """Lines of JSON."""
 
     media_type = "application/x-ndjson"
@@ -31,10 +31,10 @@ async def export(api: Given, project: Caller, ids: EntityIds) -> JsonLines:
     see [Export format](../reference/export-format.md).
 
     Temporary runs are left out, and events that have not ended. The file is one snapshot. If a read
-    fails it ends early, without a line of type `end`.
+    fails it ends early, without a line of type `end`. 429 while two others of the project run.
     """
     lines = api.stores.ledger.export.lines(project.id, ids)
-    return JsonLines(lines, headers=AS_FILE)
+    return JsonLines(lines, place=api.exports.place(project.id), headers=AS_FILE)
 
 
 @router.post("/import/")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
 import pytest
 
+from api.http.streams import MOST_EXPORTS
 from pipeline.domain.errors import InvalidInput, LaneLost
 from pipeline.domain.limits import (
     LARGEST_METADATA_BYTES,
@@ -105,6 +107,16 @@ async def test_an_imported_event_is_replayed_with_the_others(service: Service) -
     assert sorted(answer.json()["event_ids"]) == sorted([str(own), line["id"]])
     await service.engine.drain()
     assert sorted(await service.engine.texts()) == ["User likes jazz", "User likes tea"]
+
+
+async def test_a_project_has_few_exports_at_once(service: Service) -> None:
+    with ExitStack() as others:
+        for _ in range(MOST_EXPORTS):
+            others.enter_context(service.api.exports.place(service.engine.project.id))
+        refused = await service.client.get(EXPORT)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) > 0
+    assert (await service.client.get(EXPORT)).status_code == 200
 
 
 async def test_the_export_has_a_header_and_an_end(service: Service) -> None:
