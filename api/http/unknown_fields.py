@@ -1,19 +1,22 @@
-"""Unknown names in a body or a query string: refused, or ignored and named in a response header.
+"""Unknown and repeated names in a body or a query string: refused, or ignored and named in a
+response header.
 
 dry_run, as_of       refused by routes without them: ignored, they would write or read the present
 userId, user         refused where user_id is meant and missing: ignored, they would widen a list
 on our own routes    refused in a body: a misspelt option would be ignored silently
+user_id=a&user_id=b  refused where a parameter takes one value: one of them would be ignored
 on the Mem0 routes   ignored and named in a header: Mem0's clients send additional keys
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from fastapi import Request
+from fastapi._compat import ModelField
 from fastapi.dependencies.models import Dependant
 
 from pipeline.domain.errors import InvalidInput
@@ -42,11 +45,14 @@ _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
 def check_query(request: Request, route: Dependant) -> None:
     """Check the names in the query string against those that the route reads.
 
-    Errors: InvalidInput for an option that the route does not have, and for a misspelt filter.
+    Errors: InvalidInput for an option that the route does not have, for a misspelt filter, and for
+    two values of a parameter that takes one.
     """
     if not request.query_params or request.method == "DELETE":  # a delete reads all names itself
         return
-    known = _declared(route)
+    parameters = list(_declared(route))
+    known = {parameter.alias for parameter in parameters}
+    _refuse_two_values(request, {p.alias for p in parameters if not _takes_several(p)})
     for name in (NOT_BUILT.keys() & request.query_params.keys()) - known:
         if request.query_params[name].strip().lower() not in ("", "0", "false"):
             raise InvalidInput(NOT_BUILT[name])
@@ -61,10 +67,25 @@ def check_query(request: Request, route: Dependant) -> None:
         keys += unknown
 
 
-def _declared(route: Dependant) -> set[str]:
-    """Names in the query string that a route reads, itself or by its dependencies."""
-    names = {parameter.alias for parameter in route.query_params}
-    return names.union(*(_declared(needed) for needed in route.dependencies))
+def _declared(route: Dependant) -> Iterator[ModelField]:
+    """The query parameters that a route reads, itself or by its dependencies."""
+    yield from route.query_params
+    for needed in route.dependencies:
+        yield from _declared(needed)
+
+
+def _takes_several(parameter: ModelField) -> bool:
+    """Tell if a parameter is a list, whose values repeat its name."""
+    annotation = parameter.field_info.annotation
+    return list in {get_origin(part) for part in (annotation, *get_args(annotation))}
+
+
+def _refuse_two_values(request: Request, single: Collection[str]) -> None:
+    """Refuse different values of a parameter that takes one. Errors: InvalidInput."""
+    values: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if values.setdefault(name, value) != value and name in single:
+            raise InvalidInput(f"{name} has two values in the query string; give one.")
 
 
 def _misspelt(unknown: Iterable[str], known: Iterable[str], given: Collection[str]) -> str | None:

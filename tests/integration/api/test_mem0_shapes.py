@@ -337,6 +337,16 @@ async def test_a_misspelt_id_is_refused_with_the_right_one(service: Service, nam
     assert (await service.client.get("/v1/events/", params=both)).status_code == 200
 
 
+async def test_a_parameter_with_one_value_is_not_repeated(service: Service) -> None:
+    await service.add("I like tea.")
+    for query in ("user_id=maya&user_id=tom", "user_id=maya&limit=1&limit=2"):
+        refused = await service.client.get(f"{MEMORIES}?{query}")
+        assert refused.status_code == 400
+        assert "has two values" in refused.json()["error"]
+    for query in ("user_id=maya&user_id=maya", "user_id=maya&fields=id&fields=memory"):
+        assert len((await service.client.get(f"{MEMORIES}?{query}")).json()) == 1
+
+
 async def test_an_unknown_query_parameter_is_named_in_a_header(service: Service) -> None:
     sent = {"user_id": "maya", "colour": "red", "source": "x", "metadata[trip]": "x"}
     answer = await service.client.get(MEMORIES, params=sent)
