@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 from pydantic import BaseModel, ValidationError
 
+from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import InvalidInput
 
 MOST_FIELDS = 2_000
+# Largest form without a valid key, session or token: those of the sign-in have a key.
+LARGEST_OPEN_FORM_BYTES = 100_000
+# Size up to which a form is parsed on the event loop.
+INLINE_BYTES = 100_000
+LONGEST_SECRET = 1_000
+KNOWN = "form_of_known_visitor"
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -45,11 +53,34 @@ class Fields:
 
 
 async def fields_of(request: Request) -> Fields:
-    """The fields of the request's body. Errors: InvalidInput."""
-    try:
-        pairs = parse_qsl(
-            (await request.body()).decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS
+    """The fields of the request's body. A large one is parsed beside the loop.
+
+    Errors: InvalidInput; HTTPException 413 for a large form of a visitor who is not known yet.
+    """
+    body = await request.body()
+    if len(body) > LARGEST_OPEN_FORM_BYTES and not hasattr(request.state, KNOWN):
+        raise HTTPException(
+            413, f"This form has more than {LARGEST_OPEN_FORM_BYTES:,} bytes. Sign in first."
         )
+    return await beside_loop(lambda: _parsed(body), inline=len(body) <= INLINE_BYTES)
+
+
+def know_visitor(request: Request) -> None:
+    """Note that the request's key or token is valid, so that its form may be large."""
+    setattr(request.state, KNOWN, True)
+
+
+async def first_value(request: Request, name: str) -> str:
+    """The first field of this name, read without parsing the form; empty if it is missing."""
+    body = await request.body()
+    match = re.search(rb"(?:^|&)%s=([^&]{0,%d})(?:&|$)" % (name.encode(), LONGEST_SECRET), body)
+    return unquote_plus(match[1].decode("latin-1")).strip() if match else ""
+
+
+def _parsed(body: bytes) -> Fields:
+    """The fields of a form. Errors: InvalidInput."""
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         raise InvalidInput("This form cannot be read; reload the page and send it again.") from None
     if any("\0" in name or "\0" in value for name, value in pairs):

@@ -21,6 +21,7 @@ TITLES = {
     403: "Not allowed with this key",
     404: "Not found",
     409: "Something has changed",
+    413: "Too large",
     429: "Too many requests",
     501: "Not available here",
     503: "Temporarily unavailable",

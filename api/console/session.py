@@ -18,7 +18,7 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from api.audit import recording as audit
-from api.console.forms import Fields, fields_of
+from api.console.forms import Fields, fields_of, know_visitor
 from api.dependencies import Api, api_of
 from pipeline.domain.errors import Forbidden, MemlaneError
 from pipeline.domain.tenants import Access
@@ -109,6 +109,7 @@ async def session_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> 
     if allowance := api.keys.allowance(grant):
         allowance.require()
     request.state.session = ConsoleSession(token.key, grant)
+    know_visitor(request)
     return ConsoleSession(token.key, grant)
 
 

@@ -18,7 +18,7 @@ from fastapi.responses import StreamingResponse
 from api.audit import recording as audit
 from api.auth.users import require_own
 from api.console.cursors import PAGE, PageCursor
-from api.console.forms import Fields, Form, checked, fields_of
+from api.console.forms import Fields, Form, checked, first_value, know_visitor
 from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, show, show_beside
 from api.dependencies import Api, Given, api_of
@@ -75,19 +75,17 @@ class UserVisit:
         return Right(right) in self.user.rights
 
 
-async def visit_of(
-    request: Request,
-    api: Annotated[Api, Depends(api_of)],
-    fields: Annotated[Fields, Depends(fields_of)],
-) -> UserVisit:
-    """The visit of a form with a token. Errors: Unauthorized; Forbidden without the right read;
-    Overloaded above the rate limit.
+async def visit_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> UserVisit:
+    """The visit of a form with a token, which is checked before the form is parsed.
+
+    Errors: Unauthorized; Forbidden without the right read; Overloaded above the rate limit.
     """
-    token = fields.text("token")
+    token = await first_value(request, "token")
     address = request.client.host if request.client else ""
     grant = await api.keys.grant(token, address) if token else None
     if grant is None or grant.user is None:
         raise Unauthorized(ENDED)
+    know_visitor(request)
     take_turns_as(grant.project.id)
     if allowance := api.keys.allowance(grant):
         allowance.require()

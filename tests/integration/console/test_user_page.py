@@ -11,6 +11,8 @@ import pytest
 from fastapi.routing import iter_route_contexts
 
 from api.app import create_app
+from api.console import forms
+from api.console.forms import MOST_FIELDS
 from pipeline.domain.tenants import Right
 from pipeline.settings import Settings
 from tests.support.api_service import Service, stranger
@@ -138,3 +140,24 @@ async def test_only_the_projects_origins_embed_what_a_token_shows(service: Servi
     assert "memor" not in text_of(empty).lower()
     refused = await send(service, PAGE, "mlu_none")
     assert await ancestors(refused) == "'none'"
+
+
+async def test_a_form_is_parsed_after_its_token_is_checked(service: Service) -> None:
+    many = {f"f{n}": "1" for n in range(MOST_FIELDS + 1)}
+    assert (await send(service, PAGE, "mlu_wrong", **many)).status_code == 401
+    known = await send(service, PAGE, await token_for(service, Right.READ), **many)
+    assert known.status_code == 400
+
+
+async def test_a_large_form_needs_a_valid_key_or_token(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms, "LARGEST_OPEN_FORM_BYTES", 200)
+    monkeypatch.setattr(forms, "INLINE_BYTES", 200)
+    await service.add("I live in Lima.")
+    token = await token_for(service, Right.READ)
+    assert "Lima" in text_of(await send(service, PAGE, token, padding="x" * 300))
+    async with stranger(service) as client:
+        refused = await client.post("/console/sign-in", data={"key": "k" * 300})
+        assert refused.status_code == 413
+        assert "more than 200 bytes" in text_of(refused)
