@@ -58,6 +58,8 @@ async def stats(
     return usage_views.stats(await ledger.balance.totals(project.id), owners, spent)
 
 
+# Some load balancers send HEAD.
+@router.head("/healthz", include_in_schema=False)
 @router.get("/livez")
 @router.get("/healthz")
 async def healthz() -> HealthJson:
@@ -65,6 +67,7 @@ async def healthz() -> HealthJson:
     return {"status": "ok", "version": __version__}
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", response_model=ReadyJson)
 async def readyz(api: Given) -> Response:
     """200 if the ledger answers, so that adds can be accepted. The states of the vector store and

@@ -31,6 +31,9 @@ from tests.support.engine import build_ledger
 
 
 async def test_health_tells_which_store_is_away(service: Service) -> None:
+    for path in ("/healthz", "/readyz"):
+        head = await service.client.head(path)
+        assert head.status_code == (await service.client.get(path)).status_code
     assert (await service.client.get("/healthz")).json() == {
         "status": "ok",
         "version": __version__,
