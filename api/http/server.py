@@ -28,6 +28,9 @@ from api.errors import respond
 
 LARGEST_HEAD_BYTES = 65_536
 MOST_HEADERS = 100
+# Bytes of a chunked body that are not its content: in all, and for each byte of the content. A
+# chunk of one byte takes five.
+LARGEST_FRAMING_BYTES, MOST_FRAMING_EACH = 65_536, 8
 HEAD_S = 10.0
 BODY_S = 30.0
 # Seconds after which a client that does not read the response is disconnected.
@@ -45,6 +48,7 @@ TOO_LARGE = (
     f"The request line and the headers are larger than {LARGEST_HEAD_BYTES} bytes, or more than "
     f"{MOST_HEADERS} headers. Send long values in the body."
 )
+TOO_MUCH_FRAMING = "The chunks of the body have far more extensions than content. Leave them out."
 TOO_SLOW = {
     HEAD: f"The request line and the headers took longer than {HEAD_S:.0f} s.",
     BODY: f"The body took longer than {BODY_S:.0f} s.",
@@ -159,6 +163,9 @@ class LimitedHttp(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._head_bytes = 0
+        # Pieces of the body of one read, and what the bodies of this request are framed with.
+        self._pieces: list[bytes] = []
+        self._body_bytes = self._framed_bytes = 0
         self._refused = False
         self._refusal: tuple[int, str] | None = None
 
@@ -186,9 +193,15 @@ class LimitedHttp(HttpToolsProtocol):
             if not room:
                 self._refuse(431, TOO_LARGE)
                 break
-            if self._awaits != BODY:
+            if self._awaits == BODY:
+                self._framed_bytes += len(data)
+            else:
                 self._head_bytes += len(data[:room])
             super().data_received(data[:room])
+            self._flush()
+            if self._awaits == BODY and self._is_mostly_framing():
+                self._end(413, TOO_MUCH_FRAMING)
+                break
             data = data[room:]
         if not self._refused:
             self._watch(self._awaits)
@@ -198,10 +211,13 @@ class LimitedHttp(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Expect the rest of a head."""
         self._awaits = HEAD
+        self._body_bytes = self._framed_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header."""
+        """Count a header. Fields behind a chunked body are ignored: they could replace headers."""
+        if self._awaits == BODY:
+            return
         if len(self.headers) >= MOST_HEADERS:
             self._refusal = 431, TOO_LARGE
             raise HttpParserError(TOO_LARGE)
@@ -266,8 +282,26 @@ class LimitedHttp(HttpToolsProtocol):
         self._watch(None)
         self.transport.close()
 
+    def on_body(self, body: bytes) -> None:
+        """Keep a piece of the body; added one by one, many small chunks take their square."""
+        self._pieces.append(body)
+        self._body_bytes += len(body)
+
+    def _flush(self) -> None:
+        """Pass the pieces of the body on as one."""
+        if self._pieces:
+            body = b"".join(self._pieces)
+            self._pieces.clear()
+            super().on_body(body)
+
+    def _is_mostly_framing(self) -> bool:
+        """Tell if sizes, extensions and trailers of chunks are far more than the body in them."""
+        most = LARGEST_FRAMING_BYTES + MOST_FRAMING_EACH * self._body_bytes
+        return self._framed_bytes - self._body_bytes > most
+
     def on_message_complete(self) -> None:
         """Expect nothing until the next request."""
+        self._flush()
         self._awaits, self._head_bytes = None, 0
         super().on_message_complete()
 
@@ -293,10 +327,8 @@ class LimitedHttp(HttpToolsProtocol):
         answering = self.cycle is not None and not self.cycle.response_complete
         if self.flow.read_paused or (part == HEAD and answering):
             self._watch(part)  # the app is slow, not the client
-        elif part == BODY and self.cycle.response_started:
-            self.transport.abort()
         else:
-            self._refuse(408, TOO_SLOW[part])
+            self._end(408, TOO_SLOW[part])
 
     def pause_writing(self) -> None:
         """Start the deadline of a client that does not read."""
@@ -315,6 +347,14 @@ class LimitedHttp(HttpToolsProtocol):
         self._unread = None
 
     # ── refusal ──────────────────────────────────────────────────────────────────────────────────
+
+    def _end(self, status: int, message: str) -> None:
+        """End the request: refuse it, or close the connection if its response has begun."""
+        if self._awaits == BODY and self.cycle.response_started:
+            self._refused = True
+            self.transport.abort()
+        else:
+            self._refuse(status, message)
 
     def _refuse(self, status: HTTPStatus | int, message: str, **headers: str) -> None:
         """Send an error response, stop reading, and close the connection after LINGER_S."""

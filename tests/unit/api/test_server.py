@@ -152,6 +152,49 @@ async def test_a_body_far_larger_than_a_head_is_read() -> None:
         assert await ask(port, sent) == (200, b"900000")
 
 
+@pytest.mark.parametrize("size", [1, 1_000], ids=["of one byte", "large"])
+async def test_a_body_in_chunks_is_read(size: int) -> None:
+    chunk = b"%x\r\n%b\r\n" % (size, b"x" * size)
+    sent = POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 90_000 + b"0\r\n\r\n" + GET
+    async with serving(usual()) as port:
+        peer = await Peer.connect(port)
+        peer.writer.write(sent)
+        assert await peer.answer() == (200, b"%d" % (90_000 * size))
+        assert await peer.answer() == (200, b"0")
+        peer.writer.close()
+
+
+async def test_trailers_are_no_headers() -> None:
+    async def names(scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the names of the headers, once the body has ended."""
+        while (await receive()).get("more_body"):
+            pass
+        body = b" ".join(name for name, _ in scope["headers"])
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    sent = POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+    async with serving(usual(), names) as port:
+        trailers = b"Authorization: Token key\r\nHost: y\r\n\r\n"
+        assert await ask(port, sent + trailers) == (200, b"host transfer-encoding")
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [b"1;" + b"e" * 400_000, (b"1;" + b"e" * 500 + b"\r\nx\r\n") * 1_000],
+    ids=["one extension", "many extensions"],
+)
+async def test_chunks_with_large_extensions_are_refused(chunks: bytes) -> None:
+    async with serving(usual()) as port:
+        peer = await Peer.connect(port)
+        peer.writer.write(POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+        status, body = await peer.answer()
+        assert (status, b"extensions" in body) == (413, True)
+        peer.writer.close()
+        assert await ask(port, GET) == (200, b"0")
+
+
 async def test_a_request_in_single_bytes_is_read_where_it_comes_in_time() -> None:
     async with serving(usual()) as port:
         peer = await Peer.connect(port)
