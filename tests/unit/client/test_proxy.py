@@ -46,7 +46,7 @@ class Chunks(httpx.AsyncByteStream):
 
 @pytest.mark.parametrize("command", ["proxy", "drain"])
 def test_a_key_file_that_is_not_there_is_one_sentence(tmp_path: Path, command: str) -> None:
-    with pytest.raises(SystemExit, match=r"no API key at .*/nope .*--key-file"):
+    with pytest.raises(SystemExit, match=r"no API key in .*/nope .*--key-file"):
         main([command, "--key-file", str(tmp_path / "nope"), "--outbox", str(tmp_path)])
 
 
