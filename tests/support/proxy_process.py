@@ -47,3 +47,5 @@ async def memory_proxy(
     finally:
         process.terminate()
         assert await asyncio.to_thread(process.wait, 60) in (0, -15)
+        if process.stdout is not None:
+            process.stdout.close()

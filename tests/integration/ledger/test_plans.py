@@ -77,6 +77,7 @@ WHOLE_FILES = {
     "accounting/sql/correct_books.sql": "`memlane repair`",
     "backup/sql/checksum.sql": "a backup",
     "backup/sql/contents.sql": "a backup",
+    "reindex/sql/has_rows.sql": "stops at the first row",
     "reindex/sql/mark_memories_stale.sql": "a reindex",
     "reindex/sql/mark_turns_stale.sql": "a reindex",
     "events/sql/forget_idempotency_keys.sql": "by age, up to its limit",

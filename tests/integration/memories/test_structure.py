@@ -162,6 +162,7 @@ async def test_rows_of_the_previous_release_have_the_time_of_their_statement(
         await connection.execute(update(memory_history).values(said_at=None, structure=None))
         assert await connection.scalar(text(copy)) == datetime(2024, 1, 2, tzinfo=UTC)
         await connection.execute(delete(memories).where(memories.c.text == "Tea."))
+        await connection.execute(update(memories).values(said_at=memories.c.valid_from))
     [second] = await add(engine, "Maya lives in Oslo.")
     await engine.undo(second)
     after = await only(engine)

