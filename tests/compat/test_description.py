@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ from tests.support.stack import Stack
 
 HOOKS = Path(__file__).parent / "clients" / "description_hooks.py"
 EXAMPLES = 15
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack of its own: the requests may make a second admin key and delete the first one."""
+    with Stack(tmp_path_factory.mktemp("described")) as running:
+        yield running
 
 
 @pytest.mark.timeout(600)
