@@ -69,7 +69,7 @@ OwnerId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Ordinal = Annotated[int, Field(ge=0, lt=2**15)]
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
-# What a model or the server wrote beside a text: a subject, an attribute, the name of a prompt.
+# Short texts of a model or of the server: a subject, an attribute, the name of a prompt.
 Words = Annotated[str, *short(2_000, "shorten it")]
 CategoryName = Annotated[str, *short(LONGEST_NAME, "shorten the name")]
 MergedMetadata = Annotated[

@@ -42,7 +42,7 @@ class Transfers:
         )
 
     async def own_ids(self, project_id: ProjectId, ids: Collection[UUID]) -> frozenset[UUID]:
-        """Those of these ids that rows of the project have."""
+        """Return the given ids that belong to rows of the project."""
         values = {"project_id": project_id, "ids": list(ids)}
         rows = await self._direct.rows(statement("own_ids"), values)
         return frozenset(row.id for row in rows)

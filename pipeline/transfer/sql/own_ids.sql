@@ -1,4 +1,4 @@
--- Those of these ids that rows of the project have.
+-- The given ids that belong to rows of the project.
 SELECT id FROM events
 WHERE id = ANY (CAST(:ids AS uuid[])) AND project_id = CAST(:project_id AS uuid)
 UNION ALL

@@ -111,7 +111,7 @@ async def test_a_deleted_memory_is_restored_and_the_event_can_no_longer_be_undon
     assert (await history(service, memory_id))[-1]["event"] == "ADD"
     undo = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
     assert undo.status_code == 409
-    # What replaces it later is no deletion by a person.
+    # A later replacement does not count as a deletion by a person.
     async with service.engine.ledger.engine.connect() as connection:
         assert (await connection.scalars(select(memories.c.forgotten_at))).all() == [None]
 
