@@ -500,15 +500,68 @@ async def test_vectors_are_stored_in_their_rows_if_a_page_has_room(
         await store.delete_col(name)
 
 
-async def test_an_embedder_of_very_many_dimensions_is_compared_exactly(postgres: Postgres) -> None:
+@pytest.mark.parametrize("shape", ["positive", "sparse", "long"])
+async def test_the_graph_finds_the_nearest_of_vectors_of_every_shape(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    """Signs alone would tell nothing of numbers that are all positive, and little of zeros."""
     name = f"memories-{uuid4().hex}"
-    long = as_vector([1.0] + [0.0] * vectors_pgvector.MOST_DIMENSIONS)
+    turn = Random(7)
+    dimensions = 4_100 if shape == "long" else 64
+
+    def number() -> float:
+        match shape:
+            case "positive":
+                return 1 + turn.random()
+            case "sparse":
+                return turn.random() if turn.random() < 0.1 else 0.0
+            case _:
+                return turn.gauss(0, 1)
+
+    spread = [as_vector([number() for _ in range(dimensions)]) for _ in range(400)]
+    monkeypatch.setattr(vectors_pgvector, "NARROWEST", 100)
     async with on_postgres(postgres.url) as store:
-        await store.create_col(name, dimensions=len(long), embedder=EMBEDDER)
-        await store.insert(name, [VectorRecord(A, long, {"user_id": "maya"})])
-        [[hit]] = await store.search(name, [long], limit=5, where={"user_id": "maya"})
-        assert hit.id == A
-        assert hit.similarity == pytest.approx(1.0)
+        await store.create_col(name, dimensions=dimensions, embedder=EMBEDDER)
+        await store.insert(
+            name,
+            [VectorRecord(UUID(int=n), of, {"user_id": "maya"}) for n, of in enumerate(spread)],
+        )
+        shared = 0
+        for query in spread[:10]:
+            [exact] = await store.search(name, [query], limit=10, where={"user_id": "maya"})
+            [walked] = await store.search(name, [query], limit=10, where={})
+            assert len(walked) == 10
+            shared += len({hit.id for hit in exact} & {hit.id for hit in walked})
+        assert shared >= 90
+        await store.delete_col(name)
+
+
+EARLIER = """
+ALTER TABLE {table} DROP COLUMN signs;
+CREATE INDEX {index}_near ON {table} USING hnsw (CAST(embedding AS halfvec(3)) halfvec_cosine_ops)
+"""
+
+
+async def test_a_table_of_an_earlier_release_is_searched_by_its_graph_and_written_after_create(
+    postgres: Postgres,
+) -> None:
+    name = f"memories-{uuid4().hex}"
+    async with on_postgres(postgres.url) as store:
+        await store.create_col(name, dimensions=3, embedder=EMBEDDER)
+        await store.insert(name, [record(A, EAST), record(B, NORTH)])
+        engine = connect(postgres.url, pool_size=1)
+        async with engine.begin() as connection:
+            table, index = vectors_pgvector._table(name), vectors_pgvector._digest(name)
+            for earlier in EARLIER.format(table=table, index=index).split(";"):
+                await connection.execute(text(earlier))
+        await engine.dispose()
+        assert await ids_found(store, name) == [A, B]
+        with pytest.raises(CollectionMissing):
+            await store.insert(name, [record(C, NORTH_EAST)])
+        await store.create_col(name, dimensions=3, embedder=EMBEDDER)
+        await store.insert(name, [record(C, NORTH_EAST)])
+        assert await ids_found(store, name) == [A, C, B]
+        assert await ids_found(store, name, user_id="maya") == [A, C, B]
         await store.delete_col(name)
 
 

@@ -2,7 +2,8 @@
 
 A collection is a table in the schema memlane_vectors. If few records pass the filter, they are
 found through B-trees and compared one by one; otherwise the HNSW graph is scanned until enough
-records pass.
+records pass. The graph compares the signs of rotated vectors, then the vectors of its candidates
+are compared.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.adapters.vectors_pgvector.rotated import bits, signs
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.vectors import Vector, as_vector, wider
 from pipeline.ledger.failures import LedgerUnavailable
@@ -39,25 +41,39 @@ COLUMNS = ("project_id", "lane_id", "user_id", "agent_id", "app_id", "run_id")
 # Source: tests/bench/search_latency.py.
 MOST_EXACT = 10_000
 ALL = 2**62
+ANY_RECORD = "true"
 # Records of one transaction. Each takes milliseconds, for its place in the graph, and the time of a
 # transaction is limited.
 AT_ONCE = 50
 # Maximum number of records that a scan of the graph visits if few of them pass the filter.
 MOST_WALKED = 100_000
-# Range of hnsw.ef_search: pgvector's default and its maximum.
-NARROWEST, BROADEST = 40, 1_000
+# Minimum number of candidates of a scan, and the maximum of hnsw.ef_search.
+NARROWEST, BROADEST = 200, 1_000
 # See VectorStore.reach. They find 98 % or more of the ten nearest of 20,000 and of 100,000.
 # Source: tests/bench/growth/scope.py.
 REACH, RECORDS = 300, 25_000
-# Maximum dimensions of the HNSW index; longer vectors are always compared one by one.
-MOST_DIMENSIONS = 4_000
+LIMITS = {"walked": MOST_WALKED, "broadest": BROADEST}
 # Key of the advisory lock: any constant that nothing else in the database uses.
 SET_UP_LOCK = 0x70677663
-MISSING = ("42P01", "3F000")  # no such table, no such schema
+# No such table, no such schema, or a table of an earlier release, which has no signs.
+MISSING = ("42P01", "3F000", "42703")
+
+
+# What the HNSW index of a collection compares, by the suffix of its name. Earlier releases made
+# graphs of halves: twice as slow, 8 times as large, and only up to 4,000 dimensions.
+COMPARED = {
+    "signs": "signs <~> CAST(:signs AS bit({bits}))",
+    "near": "CAST(embedding AS halfvec({dimensions})) "
+    "<=> CAST(CAST(CAST(:vector AS real[]) AS vector) AS halfvec({dimensions}))",
+}
 
 
 class Pgvector:
-    """The VectorStore port on the ledger's engine, whose connection pool it shares."""
+    """The VectorStore port on the ledger's engine, whose connection pool it shares.
+
+    An insert into a table of an earlier release raises CollectionMissing until `create_col` is
+    called, which adds the column of the signs. Its graph stays as it is.
+    """
 
     name = "pgvector"
 
@@ -88,22 +104,34 @@ class Pgvector:
                     f"Collection {name} holds vectors of {built_with}, not of {embedder}: "
                     "vectors of two models cannot be compared."
                 )
-            parts = {"table": _table(name), "index": _digest(name), "dimensions": str(dimensions)}
+            parts = {
+                "table": _table(name),
+                "index": _digest(name),
+                "dimensions": str(dimensions),
+                "bits": str(bits(dimensions)),
+            }
+            table = (await connection.execute(statement("table"), {"table": _table(name)})).one()
             await _each(connection, statement("make", **parts))
-            if dimensions <= MOST_DIMENSIONS:
+            if not table.exists:
                 await connection.execute(statement("make_graph", **parts))
+            elif not table.signed:
+                await connection.execute(statement("add_signs", **parts))
 
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
         if not records:
             return
+        # Lock order: records by id, so that two writers of the same rows never deadlock.
+        records = sorted(records, key=lambda record: record.id)
         rows = [
             {
                 "id": record.id,
                 "embedding": record.vector.tolist(),
+                "signs": signs_of,
                 "payload": orjson.dumps(dict(record.payload)).decode(),
             }
-            # Lock order: records by id, so that two writers of the same rows never deadlock.
-            for record in sorted(records, key=lambda record: record.id)
+            for record, signs_of in zip(
+                records, signs([record.vector for record in records]), strict=True
+            )
         ]
         put = statement("put", table=_table(name))
         for start in range(0, len(rows), AT_ONCE):
@@ -116,42 +144,48 @@ class Pgvector:
         passes, values = _filter(where)
         parts = {"table": _table(name), "passes": passes}
         queries = [values | {"vector": vector.tolist(), "limit": limit} for vector in vectors]
-        dimensions = max(map(len, vectors), default=0)
-        most = MOST_EXACT if dimensions <= MOST_DIMENSIONS else ALL
-        if not where and dimensions <= MOST_DIMENSIONS:  # the collection of one large scope
-            return await self._walked(parts, queries, limit=limit, dimensions=dimensions)
-        hit_lists: Hits = []
-        for query in queries:
-            if (hits := await self._compared(parts, query, most)) is None:
-                return await self._walked(parts, queries, limit=limit, dimensions=dimensions)
-            hit_lists.append(hits)
-        return hit_lists
+        if where and (hits := await self._compared(parts, queries, MOST_EXACT)) is not None:
+            return hits
+        if not vectors or (graph := await self._graph(name)) is None:
+            return await self._compared(parts, queries, ALL) or []
+        dimensions = len(vectors[0])
+        compared = COMPARED[graph].format(dimensions=dimensions, bits=bits(dimensions))
+        scans = [
+            query | {"signs": signs_of, "candidates": max(limit, NARROWEST)}
+            for query, signs_of in zip(queries, signs(vectors), strict=True)
+        ]
+        return await self._walked(parts | {"compared": compared}, scans)
 
     async def _compared(
-        self, parts: Mapping[str, str], query: Mapping[str, Any], most: int
-    ) -> list[VectorHit] | None:
+        self, parts: Mapping[str, str], queries: Sequence[Mapping[str, Any]], most: int
+    ) -> Hits | None:
         """The nearest of all records that pass the filter; None if more than `most` pass."""
-        rows = await self._rows(statement("exact", **parts), {**query, "most": most})
-        if rows[0].count > most:
-            return None
-        return [VectorHit(of, similarity) for _, of, similarity in rows if of is not None]
+        hit_lists: Hits = []
+        for query in queries:
+            rows = await self._rows(statement("exact", **parts), {**query, "most": most})
+            if rows[0].count > most:
+                return None
+            hit_lists.append([VectorHit(of, near) for _, of, near in rows if of is not None])
+        return hit_lists
 
-    async def _walked(
-        self,
-        parts: Mapping[str, str],
-        queries: Sequence[Mapping[str, Any]],
-        *,
-        limit: int,
-        dimensions: int,
-    ) -> Hits:
-        """The nearest records that an iterative scan of the HNSW graph finds, for each query."""
-        near = statement("near", **parts, dimensions=str(dimensions))
-        breadth = str(min(max(limit, NARROWEST), BROADEST))
-        walk = {"breadth": breadth, "most": str(MOST_WALKED)}
-        async with self._transaction() as connection:
-            await connection.execute(statement("walk"), walk)
-            rows = [await connection.execute(near, query) for query in queries]
-            return [[VectorHit(of, similarity) for of, similarity in some] for some in rows]
+    async def _graph(self, name: str) -> str | None:
+        """Key in COMPARED of the graph of a collection; None if it has no graph."""
+        rows = await self._rows(statement("graph"), {"index": _digest(name)})
+        return rows[0].graph if rows else None
+
+    async def _walked(self, parts: Mapping[str, str], scans: Sequence[Mapping[str, Any]]) -> Hits:
+        """The nearest records that iterative scans of the HNSW graph find, for each query."""
+        near = statement("near", **parts)
+        if parts["passes"] == ANY_RECORD:
+            rows = [await self._rows(near, {**LIMITS, **scan}) for scan in scans]
+        else:
+            async with self._transaction() as connection:
+                # The filter's values determine whether the graph or a B-tree is faster.
+                await connection.execute(text("SET LOCAL plan_cache_mode = force_custom_plan"))
+                rows = [
+                    (await connection.execute(near, {**LIMITS, **scan})).all() for scan in scans
+                ]
+        return [[VectorHit(of, similarity) for of, similarity in some] for some in rows]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)
@@ -268,7 +302,7 @@ def _filter(equal: Mapping[str, str | int]) -> tuple[str, dict[str, Any]]:
     if rest := {key: value for key, value in equal.items() if key not in values}:
         conditions.append("payload @> CAST(:rest AS jsonb)")
         values["rest"] = orjson.dumps(rest).decode()
-    return " AND ".join(conditions) or "true", values
+    return " AND ".join(conditions) or ANY_RECORD, values
 
 
 def _state(error: DBAPIError) -> str | None:

@@ -1,10 +1,11 @@
--- Table of a collection. Each key that searches filter by has a generated column and an index;
--- the indexes of optional ids are partial, to save space.
--- A vector stays in its row if a page has room for it, up to about 1,800 dimensions. By default
+-- Table of a collection. Each key that searches filter by has a generated column and an index. The
+-- indexes of optional ids are partial, to save space.
+-- A vector stays in its row if a page has room for it, up to about 1,700 dimensions. By default
 -- PostgreSQL stores values apart if a row has 2 kB, and a comparison reads four parts by an index.
 CREATE TABLE IF NOT EXISTS {table} (
     id uuid PRIMARY KEY,
     embedding vector({dimensions}) NOT NULL,
+    signs bit({bits}) NOT NULL,
     payload jsonb NOT NULL,
     project_id text GENERATED ALWAYS AS (payload ->> 'project_id') STORED,
     lane_id text GENERATED ALWAYS AS (payload ->> 'lane_id') STORED,

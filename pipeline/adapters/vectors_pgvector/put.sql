@@ -1,3 +1,4 @@
-INSERT INTO {table} (id, embedding, payload)
-VALUES (:id, CAST(CAST(:embedding AS real[]) AS vector), CAST(:payload AS jsonb))
-ON CONFLICT (id) DO UPDATE SET embedding = excluded.embedding, payload = excluded.payload
+INSERT INTO {table} (id, embedding, signs, payload)
+VALUES (:id, CAST(CAST(:embedding AS real[]) AS vector), :signs, CAST(:payload AS jsonb))
+ON CONFLICT (id) DO UPDATE SET
+    embedding = excluded.embedding, signs = excluded.signs, payload = excluded.payload
