@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.exceptions import HTTPException
 
 from api.adds import responses as add_responses
@@ -21,6 +21,7 @@ from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
 from api.entities.actions import erase_entity
 from api.http.ids import uuid
+from api.http.query_string import conditions
 from api.http.shared_responses import DoneJson, ResultsJson, StartedJson
 from api.http.strict_json import StrictJson
 from api.memories.actions import delete_memory, edit_memory
@@ -147,17 +148,21 @@ async def history(memory_id: str, api: Given, project: Caller) -> list[OssHistor
 
 @router.delete("/memories/")
 async def delete_all(
+    http: Request,
     api: Given,
     project: Caller,
     user_id: OwnerId = None,
     agent_id: OwnerId = None,
     run_id: OwnerId = None,
 ) -> StartedJson:
-    """Delete all memories with all of these ids. The event can be undone."""
-    ids = _ids(user_id, agent_id, run_id)
-    if not ids:
+    """Delete all memories with all of these ids. The event can be undone.
+
+    Further conditions are those of `DELETE /v1/memories/`; a blank id and an unknown name get 400.
+    """
+    parts = conditions(http.query_params)
+    if not _ids(user_id, agent_id, run_id):
         raise InvalidInput(NO_ID)
-    event_id = await _clear(ids, api, project)
+    event_id = await _clear({"AND": parts}, api, project)
     return {"message": "All relevant memories deleted", "event_id": str(event_id)}
 
 

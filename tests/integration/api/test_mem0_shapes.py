@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.support.api_service import ADD, LIVES, MAYA, Service
+from tests.support.api_service import ADD, LIVES, MAYA, Service, error_of
 
 MEMORIES = "/v1/memories/"
 
@@ -289,6 +289,31 @@ async def test_an_option_that_a_route_does_not_have_is_refused(
     assert (await service.client.get("/v1/events/")).json()["count"] == 0
     off = await service.client.request(method, path, json=body | {option: None})
     assert off.status_code == 200, off.text
+
+
+@pytest.mark.parametrize("option", ["dry_run", "as_of"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/memories/{id}/",
+        "/memories/{id}/",
+        "/v1/entities/user/maya/",
+        "/v2/entities/user/maya/",
+        "/entities/user/maya/",
+    ],
+)
+async def test_a_delete_without_a_dry_run_refuses_one_and_deletes_nothing(
+    path: str, option: str, service: Service
+) -> None:
+    await service.add("I live in Berlin.")
+    [memory] = await service.listed()
+    url = path.format(id=memory["id"])
+    refused = await service.client.delete(url, params={option: "2026-01-01"})
+    assert (refused.status_code, option in error_of(refused)) == (400, True), refused.text
+    assert await service.listed() == [memory]
+    answer = await service.client.delete(url, params={option: "", "source": "cli"})
+    assert answer.status_code == 200, answer.text
+    assert await service.listed() == []
 
 
 async def test_a_key_that_mem0_routes_ignore_is_named_in_a_header(service: Service) -> None:

@@ -135,6 +135,36 @@ async def test_all_memories_of_an_owner_are_deleted_and_others_stay(
     assert [row["user_id"] for row in (await oss.get("/memories")).json()["results"]] == ["noah"]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"agent_id": "bot", "user_id": ""},
+        {"agent_id": "bot", "user": "noor"},
+        {"agent_id": "bot", "colour": "red"},
+        {"agent_id": "bot", "dry_run": "true"},
+        {"filters": '{"agent_id": "bot"}'},
+    ],
+)
+async def test_a_delete_whose_query_is_not_understood_deletes_nothing(
+    oss: httpx.AsyncClient, query: dict[str, str]
+) -> None:
+    await added(oss, "I like tea.", agent_id="bot")
+    refused = await oss.delete("/memories", params=query)
+    assert (refused.status_code, bool(error_of(refused))) == (400, True)
+    assert len((await oss.get("/memories", params=MAYA)).json()["results"]) == 1
+
+
+@pytest.mark.parametrize(
+    "query", [{"app_id": "web"}, {"metadata": '{"trip": "oslo"}'}, {"agent_id": ["bot", "robot"]}]
+)
+async def test_further_conditions_narrow_a_delete(oss: httpx.AsyncClient, query: Any) -> None:
+    await added(oss, "I like tea.", agent_id="bot", metadata={"trip": "oslo"}, app_id="web")
+    await added(oss, "I live in Berlin.")
+    assert (await oss.delete("/memories", params=MAYA | query)).status_code == 200
+    [row] = (await oss.get("/memories", params=MAYA)).json()["results"]
+    assert "Berlin" in row["memory"]
+
+
 async def test_a_reset_requires_a_confirmation_in_a_header(oss: httpx.AsyncClient) -> None:
     await added(oss, "I live in Berlin.")
     refused = await oss.post("/reset")
