@@ -55,13 +55,21 @@ class ApiConnection:
         return self._request("POST", path, json=fields)
 
     def stream(self, path: str, **params: str | None) -> Iterator[str]:
-        """Send a GET request and yield the lines of the response as they arrive."""
+        """Send a GET request and yield the lines of the response as they arrive.
+
+        A line ends at a line feed only: httpx would also split at U+2028 and others within texts.
+        """
         query = {name: value for name, value in params.items() if value is not None}
         with self._reached(), self._http.stream("GET", path, params=query) as response:
             if response.is_error:
                 response.read()
                 raise StackError(explanation(response))
-            yield from response.iter_lines()
+            rest = b""
+            for piece in response.iter_bytes():
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from (line.decode() for line in lines)
+            if rest:
+                yield rest.decode()
 
     def submit(self, path: str, *, key: str | None = None, **body: object) -> dict[str, Any]:
         """Like `post`; a server that is busy is asked again after the time that it names.

@@ -151,8 +151,8 @@ class Memlane(Connection):
             if response.is_error:
                 response.read()
                 _raise(response)
-            for line in response.iter_lines():
-                for name, data in frames.feed(line):
+            for piece in response.iter_bytes():
+                for name, data in frames.feed(piece):
                     yield parsed(name, data)
 
     def search(
@@ -240,8 +240,8 @@ class AsyncMemlane(Connection):
                 if response.is_error:
                     await response.aread()
                     _raise(response)
-                async for line in response.aiter_lines():
-                    for name, data in frames.feed(line):
+                async for piece in response.aiter_bytes():
+                    for name, data in frames.feed(piece):
                         yield parsed(name, data)
 
     async def search(

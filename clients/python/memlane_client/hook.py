@@ -116,7 +116,8 @@ def _last_reply(payload: Mapping[str, Any]) -> str | None:
         return None
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - TRANSCRIPT_BYTES))
-        lines = file.read().decode("utf-8", errors="replace").splitlines()
+        # Not `splitlines`, which would also split within texts.
+        lines = file.read().decode("utf-8", errors="replace").split("\n")
     for line in reversed(lines):
         if text := _reply(line):
             return text

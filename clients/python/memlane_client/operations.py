@@ -186,13 +186,23 @@ def _filtered(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Frames:
-    """Parser of Server-Sent Events: lines in, `(name, data)` out at each empty line."""
+    """Parser of Server-Sent Events: bytes in, `(name, data)` out at each empty line.
+
+    A line ends at a line feed only: httpx would also split at U+2028 and others within texts.
+    """
 
     def __init__(self) -> None:
+        self._rest = b""
         self._name = ""
         self._data: list[str] = []
 
-    def feed(self, line: str) -> Iterator[tuple[str, str]]:
+    def feed(self, piece: bytes) -> Iterator[tuple[str, str]]:
+        """The frames that these bytes end."""
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        for line in lines:
+            yield from self._line(line.decode().removesuffix("\r"))
+
+    def _line(self, line: str) -> Iterator[tuple[str, str]]:
         """The frame that this line ends, if it does."""
         if not line:
             if self._data:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -153,6 +153,28 @@ async def test_a_stream_yields_progress_then_the_receipt() -> None:
     assert first.stage == "extract"
     assert isinstance(last, Receipt)
     assert last.memories == ["User lives in Porto"]
+
+
+async def test_a_line_of_a_stream_ends_at_a_line_feed_only() -> None:
+    text = "a\x0bb\x1ec\x85d\u2028e\u2029f"
+    end = json.dumps(event("FAILED", error=text), ensure_ascii=False)
+    content = f"event: end\r\ndata: {end}\r\n\r\n".encode()
+
+    class Pieces(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            return (content[place : place + 1] for place in range(len(content)))
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for piece in self:
+                yield piece
+
+    sync, asynchronous = clients(lambda _: httpx.Response(200, stream=Pieces()))
+    with sync:
+        [receipt] = sync.stream(EVENT)
+    async with asynchronous:
+        assert [part async for part in asynchronous.stream(EVENT)] == [receipt]
+    assert isinstance(receipt, Receipt)
+    assert receipt.error == text
 
 
 async def test_an_error_of_a_stream_is_raised() -> None:

@@ -86,6 +86,19 @@ def test_a_reply_is_stored_from_the_hook_or_from_the_transcript(tmp_path: Path) 
     ]
 
 
+def test_a_reply_with_a_line_separator_is_read_from_the_transcript(tmp_path: Path) -> None:
+    transcript = tmp_path / "t.jsonl"
+    lines = [
+        {"type": "assistant", "message": {"content": text}}
+        for text in ("First.", "L\u2028\x85ast.")
+    ]
+    rows = (json.dumps(line, ensure_ascii=False) for line in lines)
+    transcript.write_text("\n".join(rows), "utf-8")
+    run(STOP | {"transcript_path": str(transcript)}, tmp_path / "o", refused)
+    [body] = stored(tmp_path / "o")
+    assert body["messages"] == [{"role": "assistant", "content": "L\u2028\x85ast."}]
+
+
 def test_a_turn_of_codex_has_both_sides() -> None:
     turn = parse(
         {

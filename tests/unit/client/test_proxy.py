@@ -185,6 +185,16 @@ async def test_a_stream_is_unchanged_and_its_text_is_stored(world: World) -> Non
     assert json.loads(world.adds[0].content)["messages"][1]["content"] == "0 1 2 3 4 5 6 7 8 "
 
 
+async def test_a_stream_whose_text_has_line_separators_is_stored_whole(world: World) -> None:
+    texts = ["one\u2028two ", "three\x85four ", "five"]
+    deltas = [{"id": "c1", "choices": [{"index": 0, "delta": {"content": text}}]} for text in texts]
+    lines = [f"data: {json.dumps(delta, ensure_ascii=False)}\r\n\r\n" for delta in deltas]
+    world.provider = lambda _: httpx.Response(200, content="".join(lines).encode())
+    async with world.serve() as client:
+        await client.post(CHAT, json={"messages": [QUESTION], "user": "maya", "stream": True})
+    assert json.loads(world.adds[0].content)["messages"][1]["content"] == "".join(texts)
+
+
 async def test_a_turn_that_calls_tools_is_one_search_and_one_add(world: World) -> None:
     call = {"id": "t1", "function": {"name": "f", "arguments": "{}"}}
     asks = {"role": "assistant", "content": None, "tool_calls": [call]}

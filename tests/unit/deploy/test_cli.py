@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -109,6 +110,15 @@ def test_an_error_of_the_api_is_shown_as_it_says(response: httpx.Response, text:
     with answering(response) as api, pytest.raises(StackError) as raised:
         api.get("/v1/event/x/")
     assert str(raised.value) == text
+
+
+def test_a_line_of_an_export_ends_at_a_line_feed_only() -> None:
+    texts = ["a\u2028b", "c\u2029d\x85e", "f\x7f😀"]
+    lines = [json.dumps({"type": "memory", "text": text}, ensure_ascii=False) for text in texts]
+    content = "\n".join(lines).encode()
+    pieces = (content[place : place + 3] for place in range(0, len(content), 3))
+    with answering(httpx.Response(200, content=pieces)) as api:
+        assert list(api.stream("/v1/transfer/export/")) == lines
 
 
 def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:

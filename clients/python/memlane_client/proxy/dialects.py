@@ -134,9 +134,12 @@ def parsed(content: bytes) -> Body | None:
 
 
 def documents(content: bytes) -> Iterator[Body]:
-    """The JSON objects of a response: its body, or the data of its Server-Sent Events."""
+    """The JSON objects of a response: its body, or the data of its Server-Sent Events.
+
+    Lines end as those of Server-Sent Events: `splitlines` would also split within texts.
+    """
     text = content.decode("utf-8", errors="replace")
-    lines = text.splitlines()
+    lines = text.replace("\r", "\n").split("\n")
     data = [line.removeprefix("data:") for line in lines if line.startswith("data:")]
     for part in data or [text]:
         try:
