@@ -311,6 +311,13 @@ async def test_other_routes_pass_through(world: World) -> None:
     assert [request.url.host for request in world.sent] == ["api.openai.com", "api.anthropic.com"]
 
 
+async def test_an_encoded_path_reaches_the_provider_as_it_is(world: World) -> None:
+    path = "/v1/models/meta-llama%2FLlama%203%3F"
+    async with world.serve() as client:
+        await client.get(f"{path}?a=%2F")
+    assert world.sent[0].url.raw_path == f"{path}?a=%2F".encode()
+
+
 async def test_the_header_names_the_user_before_the_body_does(world: World) -> None:
     world.settings = ProxySettings(user="default")
     async with world.serve() as client:

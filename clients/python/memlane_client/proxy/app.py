@@ -156,6 +156,8 @@ class Proxy:
         anthropic = "anthropic-version" in request.headers
         anthropic = anthropic or request.url.path.startswith("/v1/messages")
         base = self.settings.anthropic if anthropic else self.settings.openai
+        # The encoded path: a decoded one could name another resource.
+        path = request.scope["raw_path"].decode(errors="replace")
         query = f"?{request.url.query}" if request.url.query else ""
         headers = [
             pair
@@ -166,7 +168,7 @@ class Proxy:
         headers.append((b"accept-encoding", b"identity"))
         return self.provider.build_request(
             request.method,
-            f"{base.rstrip('/')}{request.url.path}{query}",
+            f"{base.rstrip('/')}{path}{query}",
             headers=headers,
             content=content,
             timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
