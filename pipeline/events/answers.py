@@ -19,6 +19,7 @@ from pipeline.ledger.filter_conditions import one_of
 from pipeline.ledger.tables import events, stage_runs
 
 SNAPSHOT = TypeAdapter(Snapshot)
+FILTERS: TypeAdapter[Mapping[str, Any]] = TypeAdapter(Mapping[str, Any])
 NO_EXPORT = "No memory export request found"
 
 
@@ -56,8 +57,9 @@ class Answers:
         """
         question: ColumnElement[Any] = events.c.options["question"]
         at = None if snapshot.is_current else SNAPSHOT.dump_python(snapshot, mode="json")
+        stored = FILTERS.dump_python(filters, mode="json")  # times as the event's options have them
         same = and_(
-            question["filters"] == cast(filters, JSONB),
+            question["filters"] == cast(stored, JSONB),
             func.coalesce(question["snapshot"], cast(JSONB.NULL, JSONB)) == cast(at, JSONB),
         )
         which = events.c.id == event_id if event_id else same

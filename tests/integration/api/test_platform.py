@@ -229,6 +229,19 @@ async def test_an_export_fills_the_schema_behind_all_that_was_said_before(
     assert (event["event_type"], event["note"]) == ("EXPORT", "Answered from 2 of 2 memories.")
 
 
+@pytest.mark.parametrize("limits", [{"start_date": "2026-01-01"}, {"end_date": "2030-01-01"}])
+async def test_an_export_of_a_period_is_read_by_the_same_period(
+    staffed: Service, limits: dict[str, str]
+) -> None:
+    same = {"filters": MAYA} | limits
+    made = await staffed.client.post("/v1/exports/", json={"schema": SCHEMA} | same)
+    assert made.status_code == 201, made.text
+    answer = await staffed.client.post("/v1/exports/get/", json=same)
+    assert (answer.status_code, set(answer.json())) == (200, set(SCHEMA["properties"]))
+    other = await staffed.client.post("/v1/exports/get/", json=same | {"start_date": "2025-01-01"})
+    assert other.status_code == 404
+
+
 async def test_a_summary_waits_for_its_answer(staffed: Service) -> None:
     await staffed.add("I live in Bern.")
     answer = await staffed.client.post("/v1/summary/", json={"filters": MAYA})
