@@ -24,7 +24,7 @@ from api.events import responses as event_responses
 from api.events import routes
 from api.events.query import EventsQueried
 from api.events.requests import ReplayRequest, UndoRequest
-from api.http.ids import EntityIds, uuid
+from api.http.ids import FormIds, uuid
 from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
 from api.http.streams import LimitedStream
 from pipeline.domain.events import EventType, FailureCode, Status
@@ -39,7 +39,7 @@ async def list_events(
     request: Request,
     api: Given,
     session: Viewing,
-    ids: EntityIds,
+    ids: FormIds,
     cursor: At,
     query: EventsQueried,
     code: str = "",

@@ -16,7 +16,7 @@ from api.dependencies import Given
 from api.graph import routes
 from api.graph.query import NeighbourhoodQuery
 from api.graph.requests import MergeRequest, RenameRequest
-from api.http.ids import EntityIds, uuid
+from api.http.ids import FormIds, uuid
 from api.http.paging import PageRange
 from api.search.responses import RelationJson
 
@@ -37,7 +37,7 @@ async def graph(
     request: Request,
     api: Given,
     session: Viewing,
-    ids: EntityIds,
+    ids: FormIds,
     entity: str = "",
     hops: str = "1",
     as_of: str = "",

@@ -15,7 +15,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show_beside
 from api.console.session import Changing, Viewing
 from api.dependencies import Api, Given
-from api.http.ids import EntityIds, uuid
+from api.http.ids import FormIds, uuid
 from api.lists.requests import ListRequest
 from api.memories import responses as memory_responses
 from api.memories import routes
@@ -37,7 +37,7 @@ OPTIONS = ("keywords", "categories", "as_of", "valid_at", "show_expired", "show_
 
 @router.get("/memories")
 async def list_memories(
-    request: Request, api: Given, session: Viewing, ids: EntityIds, cursor: At
+    request: Request, api: Given, session: Viewing, ids: FormIds, cursor: At
 ) -> Response:
     """The memories that match the filters, newest first."""
     rows = await _page(request, api, session.project, ids, cursor)

@@ -13,7 +13,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import show_beside
 from api.console.session import Viewing
 from api.dependencies import Api, Given
-from api.http.ids import EntityIds, uuid
+from api.http.ids import FormIds, uuid
 from api.search import responses as search_responses
 from api.search.actions import ranked
 from api.search.requests import SearchRequest
@@ -40,7 +40,7 @@ async def search(
     request: Request,
     api: Given,
     session: Viewing,
-    ids: EntityIds,
+    ids: FormIds,
     form: Annotated[SearchForm, Depends()],
 ) -> Response:
     """The results of one or two questions, with their scores."""
