@@ -29,6 +29,7 @@ from memlane_client.operations import (
     Frames,
     Messages,
     SearchFields,
+    event_path,
     new_add,
     parsed,
 )
@@ -274,7 +275,7 @@ class AsyncMemlane(Connection):
 
 def _stream(event_id: str) -> dict[str, Any]:
     silence = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
-    return {"url": f"/v1/event/{event_id}/stream/", "timeout": silence}
+    return {"url": f"{event_path(event_id)}stream/", "timeout": silence}
 
 
 def _raise(response: httpx.Response) -> None:

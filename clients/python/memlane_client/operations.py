@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
+from urllib.parse import quote
 
 import httpx
 
@@ -122,7 +123,7 @@ class Api:
     def event(self, event_id: str, *, wait_s: float = 0.0) -> Flow[Receipt]:
         """Read an event; the server waits up to `wait_s` seconds for its end."""
         params = {"wait": round(wait_s, 3)}
-        call = Call("GET", f"/v1/event/{event_id}/", params=params, wait_s=wait_s)
+        call = Call("GET", event_path(event_id), params=params, wait_s=wait_s)
         answer = yield from self._send(call)
         return Receipt.model_validate(answer.json())
 
@@ -156,20 +157,29 @@ class Api:
 
     def memory(self, memory_id: str) -> Flow[MemoryRow]:
         """One memory. Errors: Missing."""
-        answer = yield from self._send(Call("GET", f"/v1/memories/{memory_id}/"))
+        answer = yield from self._send(Call("GET", _memory_path(memory_id)))
         return MemoryRow.model_validate(answer.json())
 
     def update(self, memory_id: str, fields: Mapping[str, Any]) -> Flow[None]:
         """Change text, metadata or expiration date of a memory."""
-        yield from self._send(Call("PUT", f"/v1/memories/{memory_id}/", body=fields))
+        yield from self._send(Call("PUT", _memory_path(memory_id), body=fields))
 
     def delete(self, memory_id: str) -> Flow[None]:
         """Delete one memory."""
-        call = Call("DELETE", f"/v1/memories/{memory_id}/", repeatable=False)
+        call = Call("DELETE", _memory_path(memory_id), repeatable=False)
         yield from self._send(call)
 
     def _send(self, call: Call) -> Flow[httpx.Response]:
         return (yield from send(call, retries=self.retries, circuit=self.circuit))
+
+
+def event_path(event_id: str) -> str:
+    """The path of an event. The id is encoded, so that it cannot lead to another route."""
+    return f"/v1/event/{quote(str(event_id), safe='')}/"
+
+
+def _memory_path(memory_id: str) -> str:
+    return f"/v1/memories/{quote(str(memory_id), safe='')}/"
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

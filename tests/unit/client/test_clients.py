@@ -12,6 +12,7 @@ from memlane_client import (
     AsyncMemlane,
     EventFailed,
     Memlane,
+    Missing,
     NotEnded,
     Progress,
     Receipt,
@@ -184,6 +185,28 @@ async def test_an_error_of_a_stream_is_raised() -> None:
     async with asynchronous:
         with pytest.raises(Rejected, match="no id"):
             [part async for part in asynchronous.stream("x")]
+
+
+async def test_an_id_cannot_change_the_path_of_a_request() -> None:
+    """The delete of a memory would become the delete of all that match."""
+    paths: list[str] = []
+    odd, encoded = "?user_id=maya&source=/../ä", "%3Fuser_id%3Dmaya%26source%3D%2F..%2F%C3%A4"
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        paths.append(request.url.raw_path.decode())
+        return httpx.Response(404, json={"error": "none"})
+
+    sync, asynchronous = clients(handler)
+    with sync:
+        for ask in (sync.delete, sync.get, sync.update, sync.event, lambda i: [*sync.stream(i)]):
+            with pytest.raises(Missing):
+                ask(odd)
+    async with asynchronous:
+        with pytest.raises(Missing):
+            await asynchronous.delete(odd)
+    memory = f"/v1/memories/{encoded}/"
+    event_paths = [f"/v1/event/{encoded}/?wait=0.0", f"/v1/event/{encoded}/stream/"]
+    assert paths == [memory, memory, memory, *event_paths, memory]
 
 
 async def test_memories_are_listed_read_changed_and_deleted() -> None:
