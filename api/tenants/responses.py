@@ -178,7 +178,7 @@ def project(
         "default_cut": True,
         "allowed_origins": [],
         "usecase_setting": None,
-        **row.settings,
+        **{name: value for name, value in row.settings.items() if value is not None},
         "memory_depth": str(row.settings.get("memory_depth") or ""),
         # The documented type is text, but a client may set a number.
         "usecase": None if use_case is None else str(use_case),

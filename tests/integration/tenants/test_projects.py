@@ -88,6 +88,18 @@ async def test_an_empty_text_clears_and_leaves_the_rest(tenant: Tenant, empty: o
         assert await connection.scalar(select(projects.c.custom_categories.is_(None)))
 
 
+async def test_a_setting_that_is_null_is_shown_as_its_default(tenant: Tenant) -> None:
+    names = ("multilingual", "decay", "default_cut", "allowed_origins", "memory_depth")
+    before = (await tenant.client.get(tenant.project)).json()
+    origins = ["https://chat.example.org"]
+    changed = {"default_cut": False, "multilingual": True, "allowed_origins": origins}
+    await tenant.client.patch(tenant.project, json=changed)
+    answer = await tenant.client.patch(tenant.project, json=dict.fromkeys(names))
+    assert answer.status_code == 200
+    shown = (await tenant.client.get(tenant.project)).json()
+    assert {name: shown[name] for name in names} == {name: before[name] for name in names}
+
+
 async def test_a_projects_instructions_reach_its_own_events_and_no_others(tenant: Tenant) -> None:
     engine = tenant.service.engine
     await tenant.client.patch(tenant.project, json={"custom_instructions": "Only drinks."})
