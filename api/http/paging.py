@@ -19,8 +19,8 @@ from api.http.shared_responses import PageJson, Row
 from pipeline.domain.errors import InvalidInput
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
-# Maximum page number; a larger offset is out of PostgreSQL's range.
-LAST_PAGE = 10**9
+# Most rows before a page. With the rows counted behind it, more are out of range of an int4.
+MOST_BEFORE = 2 * 10**9
 # Most bytes of the texts, names and numbers on one page.
 LARGEST_ANSWER_BYTES = 4_000_000
 
@@ -124,7 +124,7 @@ def page_of(
 ) -> PageRange:
     """The page with this number and size. `offset`: rows before it, in place of the number.
 
-    Errors: InvalidInput; 404 beyond LAST_PAGE.
+    Errors: InvalidInput; 404 beyond MOST_BEFORE.
     """
     page = PageRange(
         1 if number is None else number, usual if size is None else size, offset, may_end
@@ -133,7 +133,7 @@ def page_of(
         raise InvalidInput(f"page starts at 1, page_size is 1 to {largest}.")
     if offset is not None and (offset < 0 or number is not None):
         raise InvalidInput("offset is 0 or more, and stands in place of page.")
-    if max(page.number, offset or 0) > LAST_PAGE:
+    if page.offset > MOST_BEFORE:
         raise HTTPException(404, "Invalid page.")
     return page
 

@@ -117,6 +117,9 @@ BAD: dict[str, tuple[str, str, Any, int, str]] = {
     "events page 0": ("GET", "/v1/events/?page=0", None, 400, "page starts at 1"),
     "events page_size 0": ("GET", "/v1/events/?page_size=0", None, 400, "page_size"),
     "an events page past counting": ("GET", f"/v1/events/?page={10**19}", None, 404, "page"),
+    "a far page of changes": ("GET", "/v1/memories/events/?page=1000000000", None, 404, "page"),
+    "a far page of suggestions": ("GET", "/v1/suggestions/?page=1000000000", None, 404, "page"),
+    "a far offset of conflicts": ("GET", "/v1/conflicts/?offset=1000000000", None, 404, "page"),
     "an export of a blank id": ("GET", "/v1/transfer/export/?user_id=", None, 400, "blank"),
     "an export of a blank id and another": (
         "GET",

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from api.http.paging import LARGEST_ANSWER_BYTES, page_of, size_bytes
@@ -47,6 +48,17 @@ def test_following_next_reads_every_row_once() -> None:
             break
         query = urlsplit(answer["next"]).query
     assert ids == [row["id"] for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("number", "size", "offset"),
+    [(10**9, 200, None), (10**9, None, None), (None, 1, 2 * 10**9 + 1)],
+)
+def test_a_page_behind_all_that_the_ledger_counts_is_not_found(
+    number: int | None, size: int | None, offset: int | None
+) -> None:
+    with pytest.raises(HTTPException, match="404"):
+        page_of(number, size, offset=offset)
 
 
 def test_a_page_that_ends_early_says_so() -> None:
