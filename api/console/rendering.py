@@ -267,4 +267,9 @@ def excerpt(text: str | None, length: int = EXCERPT) -> str:
 def page_number(request: Request) -> int:
     """The page of the query string; 1 for anything that is no page."""
     text = request.query_params.get("page", "1")
-    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
+    return number_in(text, digits=5) or 1
+
+
+def number_in(text: str, *, digits: int) -> int:
+    """The whole number that a text is; 0 for another text, or one with more digits."""
+    return int(text) if len(text) <= digits and text.isascii() and text.isdecimal() else 0

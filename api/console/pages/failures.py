@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from api.console.cursors import PAGE
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import back, show
+from api.console.rendering import back, number_in, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
 from api.events import responses as event_responses
@@ -82,7 +82,7 @@ async def deliveries(
     """The deliveries of a webhook in the last week."""
     identity, project = uuid("webhook_id", webhook_id), session.project
     rows = await routes.of_project(str(project.id), api, project, session.grant)
-    number = int(page) if page.isascii() and page.isdecimal() and 0 < int(page) < 10_000 else 1
+    number = number_in(page, digits=4) or 1
     log = await routes.log(identity, api, project, request, None, number, PAGE)
     [webhook] = [row for row in rows if row["webhook_id"] == str(identity)]
     older = {"page": str(number + 1)} if log["next"] else None

@@ -17,10 +17,10 @@ from fastapi.responses import StreamingResponse
 
 from api.audit import recording as audit
 from api.auth.users import require_own
-from api.console.cursors import PAGE, PageCursor
+from api.console.cursors import MOST_SKIPPED, PAGE, PageCursor
 from api.console.forms import Fields, Form, checked, first_value, know_visitor
 from api.console.page_route import PageRoute
-from api.console.rendering import POLICY, show, show_beside
+from api.console.rendering import POLICY, number_in, show, show_beside
 from api.dependencies import Api, Given, api_of
 from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
@@ -117,10 +117,10 @@ async def memories(
     request: Request, api: Given, visit: Visit, fields: Form, done: str | None = None
 ) -> Response:
     """The user's memories, newest first, with the words that each came from."""
-    before, skip = fields.text("before"), fields.text("skip")
+    before = fields.text("before")
     cursor = PageCursor(
         moment("before", before) if before else None,
-        min(int(skip), 10_000) if skip.isdecimal() else 0,
+        min(number_in(fields.text("skip"), digits=5), MOST_SKIPPED),
     )
     rows = await _page(api, visit, cursor, fields.optional("keywords"))
     sources = await api.stores.ledger.histories.inputs(visit.project.id, [row.id for row in rows])

@@ -201,5 +201,11 @@ async def test_rows_of_a_large_graph_come_in_pages(
     assert len(rows) == len(set(rows)) == count
 
 
+@pytest.mark.parametrize("page", ["9" * 5_000, "0", "-1", "x", "²"])
+async def test_a_page_that_is_no_number_of_a_page_is_the_first(browser: Browser, page: str) -> None:
+    first, other = [await browser.get("/console/inbox", page=number) for number in ("1", page)]
+    assert (other.status_code, text_of(other)) == (200, text_of(first))
+
+
 async def test_an_empty_graph_asks_for_an_id(browser: Browser) -> None:
     assert "Give an id" in await browser.shown("/console/graph")

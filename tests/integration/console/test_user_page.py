@@ -50,6 +50,13 @@ async def test_a_user_sees_the_memories_and_the_words_they_came_from(service: Se
     assert "Nothing with these words" in text_of(filtered)
 
 
+@pytest.mark.parametrize("skip", ["9" * 5_000, "-1", "x"])
+async def test_a_position_that_is_no_number_is_the_start(service: Service, skip: str) -> None:
+    await service.add("I live in Lima.")
+    page = await send(service, PAGE, await token_for(service, Right.READ), skip=skip)
+    assert (page.status_code, "User lives in Lima" in text_of(page)) == (200, True)
+
+
 async def test_a_user_corrects_deletes_downloads_and_erases(service: Service) -> None:
     await service.add("I live in Lima.")
     await service.add("I own a boat.")
