@@ -55,6 +55,14 @@ async def test_another_user_sees_nothing(server: Server) -> None:
     assert (await server.memlane.list({"user_id": "maya"})).count == 1
 
 
+async def test_a_search_of_several_users_finds_the_memories_of_each(server: Server) -> None:
+    for user in ("maya", "noor"):
+        await (await server.memlane.add("I live in Porto.", user_id=user)).receipt(30)
+    filters = {"OR": [{"user_id": "maya"}, {"user_id": "noor"}]}
+    answer = await server.memlane.search("Who lives in Porto?", filters=filters)
+    assert {hit.user_id for hit in answer.results} == {"maya", "noor"}
+
+
 async def test_one_key_is_one_add(server: Server) -> None:
     add = server.memlane.add
     first = await add("I live in Porto.", user_id="maya", idempotency_key="k")
@@ -74,6 +82,19 @@ async def test_a_memory_is_read_changed_and_deleted(server: Server) -> None:
         await server.memlane.get(memory_id)
     with pytest.raises(Missing):
         await server.memlane.delete(memory_id)
+
+
+async def test_a_search_after_an_event_tells_that_it_has_ended(ledger: Ledger) -> None:
+    async with (
+        serving(ledger, workers=True) as service,
+        AsyncMemlane(service.key, async_transport=httpx.ASGITransport(service.app)) as memlane,
+    ):
+        ticket = await memlane.add("I live in Porto.", user_id="maya")
+        after = {"after_event": await ticket.event_id(), "wait": 30.0}
+        answer = await memlane.search("Porto", user_id="maya", **after)  # type: ignore[arg-type]
+    assert (answer.after_event_status, answer.after_event_ended) == ("SUCCEEDED", True)
+    assert answer.event_status == answer.after_event_status
+    assert len(answer.results) == 1
 
 
 async def test_an_add_without_an_owner_is_refused(server: Server) -> None:

@@ -109,15 +109,25 @@ class SearchHit(MemoryRow):
 
 
 class SearchAnswer(Answer):
-    """Results of a search, best first. `context` is there if the search had `max_tokens`."""
+    """Results of a search, best first. `context` is there if the search had `max_tokens`.
+
+    `pending`: number of unfinished events of the ids in the filter; None if it names no single ids.
+    `after_event_status`, `after_event_ended`: of the event that the search waited for.
+    """
 
     results: list[SearchHit]
     relations: list[dict[str, Any]] = Field(default_factory=list)
     context: str | None = None
     context_tokens: int | None = None
     degraded: bool = False
-    pending: int = 0
-    event_status: str | None = None
+    pending: int | None = 0
+    after_event_status: str | None = None
+    after_event_ended: bool | None = None
+
+    @property
+    def event_status(self) -> str | None:
+        """Same as `after_event_status`."""
+        return self.after_event_status
 
 
 class MemoryPage(Answer):
