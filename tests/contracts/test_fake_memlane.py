@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -61,6 +62,52 @@ async def test_a_search_of_several_users_finds_the_memories_of_each(server: Serv
     filters = {"OR": [{"user_id": "maya"}, {"user_id": "noor"}]}
     answer = await server.memlane.search("Who lives in Porto?", filters=filters)
     assert {hit.user_id for hit in answer.results} == {"maya", "noor"}
+
+
+@pytest.mark.parametrize(
+    ("filters", "texts"),
+    [
+        ({"user_id": "maya"}, "porto faro"),
+        ({"user_id": {"eq": "maya"}}, "porto faro"),
+        ({"user_id": {"in": ["maya", "noor"]}}, "porto faro bonn"),
+        ({"user_id": ["noor"]}, "bonn"),
+        ({"user_id": {"ne": "maya"}, "app_id": "*"}, "lima"),
+        ({"user_id": "*", "app_id": None}, "porto faro bonn"),
+        ({"OR": [{"user_id": "noor"}, {"app_id": "web"}]}, "bonn lima"),
+        ({"AND": [{"user_id": "maya"}, {"NOT": [{"metadata": {"trip": "a"}}]}]}, "faro"),
+        ({"user_id": "maya", "metadata.trip": "a"}, "porto"),
+        ({"user_id": "maya", "NOT": {"metadata.trip": {"in": ["a", "c"]}}}, "faro"),
+    ],
+)
+async def test_a_list_has_what_its_filter_matches(
+    server: Server, filters: dict[str, Any], texts: str
+) -> None:
+    for text, fields in {
+        "porto": {"user_id": "maya", "metadata": {"trip": "a"}},
+        "faro": {"user_id": "maya", "metadata": {"trip": "b"}},
+        "bonn": {"user_id": "noor"},
+        "lima": {"app_id": "web"},
+    }.items():
+        ticket = await server.memlane.add(text, infer=False, **fields)  # type: ignore[arg-type]
+        await ticket.receipt(30)
+    page = await server.memlane.list(filters)
+    assert [row.memory for row in page.results] == texts.split()[::-1]
+    hits = (await server.memlane.search("porto faro bonn lima", filters=filters)).results
+    assert {hit.memory for hit in hits} == set(texts.split())
+
+
+@pytest.mark.parametrize("filters", [{"user_id": "maya", "userid": "x"}, {"OR": {}}, {}])
+async def test_a_filter_that_is_not_known_is_refused(
+    server: Server, filters: dict[str, Any]
+) -> None:
+    with pytest.raises(Rejected):
+        await server.memlane.list(filters)
+
+
+async def test_the_fake_says_which_conditions_it_does_not_know() -> None:
+    async with AsyncMemlane("key", async_transport=FakeMemlane().transport) as memlane:
+        with pytest.raises(Rejected, match=r"FakeMemlane knows no condition created_at"):
+            await memlane.list({"user_id": "maya", "created_at": {"gte": "2026-01-01"}})
 
 
 async def test_one_key_is_one_add(server: Server) -> None:

@@ -7,7 +7,8 @@
 
 It answers adds, events, searches, lists, and reads, changes and deletes of one memory, in the
 format of the server. It understands nothing: each message of a user is stored word for word, and a
-search ranks by the words that it shares with the question. `transport` serves every httpx client.
+search ranks by the words that it shares with the question. Filters compare ids and metadata with
+`eq`, `ne` and `in`; another condition is refused. `transport` serves every httpx client.
 """
 
 from __future__ import annotations
@@ -24,8 +25,17 @@ from uuid import uuid4
 import httpx
 
 IDS = ("user_id", "agent_id", "app_id", "run_id")
+# Conditions beside the filters that only the server knows.
+UNKNOWN = ("categories", "keywords", "start_date", "end_date")
+NO_ID = f"filters must name at least one of {', '.join(IDS)}."
+MISSING = object()
 Body = dict[str, Any]
 Answer = tuple[int, Any]
+Predicate = Callable[[Body], bool]
+
+
+class _Refused(Exception):
+    """A request that gets 400; the text is the reason."""
 
 
 @dataclass(slots=True)
@@ -83,6 +93,7 @@ class FakeMemlane:
         self._refusals.append(status)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request by its route; 501 without one, 400 for a filter that is not known."""
         if self._refusals:
             status = self._refusals.popleft()
             return httpx.Response(status, json=_error("The test has asked for this refusal."))
@@ -91,7 +102,10 @@ class FakeMemlane:
         for method, pattern, handle in self._routes():
             if method == request.method and (match := re.fullmatch(pattern, path)):
                 key = request.headers.get("Idempotency-Key")
-                status, answer = handle({**body, "idempotency_key": key}, *match.groups())
+                try:
+                    status, answer = handle({**body, "idempotency_key": key}, *match.groups())
+                except _Refused as refused:
+                    status, answer = 400, _error(str(refused))
                 return httpx.Response(status, json=answer)
         return httpx.Response(501, json=_error(f"FakeMemlane has no {request.method} {path}/."))
 
@@ -182,15 +196,13 @@ class FakeMemlane:
         return 200, {"count": len(rows), "next": None, "previous": None, "results": rows}
 
     def _matching(self, body: Body) -> list[Body]:
-        """The memories with the ids of a filter, oldest first."""
-        filters = body.get("filters") or {}
-        parts = [filters, *filters.get("AND", ()), body]
-        wanted = {name: part[name] for part in parts for name in IDS if part.get(name)}
-        return [
-            memory
-            for memory in self.memories.values()
-            if all(value in ("*", memory[name]) for name, value in wanted.items())
-        ]
+        """The memories that match the filters, oldest first. Errors: _Refused."""
+        beside = {name: body[name] for name in (*IDS, "metadata", *UNKNOWN) if body.get(name)}
+        parts = [part for part in (body.get("filters"), beside) if part]
+        if not parts:
+            raise _Refused(NO_ID)
+        matches = _predicate({"AND": parts})
+        return [memory for memory in self.memories.values() if matches(memory)]
 
     def _get(self, _: Body, memory_id: str) -> Answer:
         memory = self.memories.get(memory_id)
@@ -212,6 +224,58 @@ class FakeMemlane:
 
     def _ping(self, _: Body) -> Answer:
         return 200, {"status": "ok", "org_id": "fake", "project_id": "fake", "user_email": ""}
+
+
+def _predicate(filters: Any) -> Predicate:
+    """A filter as a function of a memory. Errors: _Refused for an unknown condition."""
+    if not isinstance(filters, dict) or not filters:
+        raise _Refused(f"A filter is an object: {NO_ID}")
+    parts = [_condition(name, wanted) for name, wanted in filters.items()]
+    return lambda memory: all(part(memory) for part in parts)
+
+
+def _condition(name: str, wanted: Any) -> Predicate:
+    """One condition of a filter. Errors: _Refused."""
+    if name == "NOT" or (name in ("AND", "OR") and isinstance(wanted, list) and wanted):
+        parts = [_predicate(part) for part in (wanted if isinstance(wanted, list) else [wanted])]
+        if name == "NOT":
+            return lambda memory: not any(part(memory) for part in parts)
+        every = all if name == "AND" else any
+        return lambda memory: every(part(memory) for part in parts)
+    if name in IDS:
+        return _comparison(name, lambda memory: memory[name], wanted)
+    if name == "metadata" and isinstance(wanted, dict):
+        parts = [_condition(f"metadata.{key}", value) for key, value in wanted.items()]
+        return lambda memory: all(part(memory) for part in parts)
+    key = name.removeprefix("metadata.")
+    if key == name or isinstance(wanted, list):
+        raise _Refused(f"FakeMemlane knows no condition {name} with {wanted!r}.")
+    return _comparison(name, lambda memory: (memory["metadata"] or {}).get(key, MISSING), wanted)
+
+
+def _comparison(name: str, read: Callable[[Body], Any], wanted: Any) -> Predicate:
+    """A comparison of a value of a memory. Errors: _Refused for an unknown operator."""
+    tests = wanted
+    if not isinstance(wanted, dict):
+        tests = {"in" if isinstance(wanted, list) else "eq": wanted}
+    if unknown := tests.keys() - {"eq", "ne", "in"}:
+        raise _Refused(f"FakeMemlane knows no operator {', '.join(sorted(unknown))} of {name}.")
+
+    def holds(memory: Body) -> bool:
+        value = read(memory)
+        return all(
+            any(_equal(value, each) for each in operand)
+            if operator == "in"
+            else _equal(value, operand) == (operator == "eq")
+            for operator, operand in tests.items()
+        )
+
+    return holds
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    """Tell if a value is the one of a filter; `*` stands for any but null."""
+    return value is not None and value is not MISSING if wanted == "*" else bool(value == wanted)
 
 
 def _line(event: str, memory: Mapping[str, Any], place: int) -> Body:
