@@ -210,6 +210,22 @@ async def test_a_turn_that_calls_tools_is_one_search_and_one_add(world: World) -
     assert (len(world.searches), len(world.adds)) == (1, 1)
 
 
+async def test_the_same_question_in_another_chat_is_another_search(world: World) -> None:
+    """Memories may have changed, or been erased, since it was asked before."""
+    contexts = iter(["<recalled>old</recalled>", "<recalled>new</recalled>"])
+    world.searching = lambda _: httpx.Response(
+        200, json={"results": [HIT], "context": next(contexts)}
+    )
+    asks = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f"}]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}
+    async with world.serve() as client:
+        for messages in ([QUESTION], [QUESTION], [QUESTION, asks, result]):
+            await client.post(CHAT, json={"messages": messages, "user": "maya"})
+    texts = [world.body(number)["messages"][0]["content"] for number in range(3)]
+    assert ["old" in text for text in texts] == [True, False, False]
+    assert texts[1] == texts[2]
+
+
 async def test_anthropics_messages_keep_their_blocks(world: World) -> None:
     cached = {"type": "text", "text": "Where?", "cache_control": {"type": "ephemeral"}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "42"}

@@ -145,7 +145,8 @@ class Proxy:
         conversation = dialect.conversation(body)
         if not conversation:
             return content, None, NO_TEXT
-        recalled = await self.recall.memories(conversation, user_id)
+        goes_on = dialect.goes_on(body)
+        recalled = await self.recall.memories(conversation, user_id, goes_on=goes_on)
         if recalled.context:
             changed = dialect.with_memories(body, recalled.context)
             content = json.dumps(changed, ensure_ascii=False).encode("utf-8", "surrogatepass")

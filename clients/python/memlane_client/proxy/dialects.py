@@ -55,6 +55,12 @@ class Dialect(ABC):
         ]
         return spoken[-MOST_EARLIER - 1 :]
 
+    def goes_on(self, body: Body) -> bool:
+        """Tell if the request continues the user's turn: tools were called after its message."""
+        messages = _messages(body)
+        end = spoken_last(messages)
+        return end is not None and any(map(_of_tools, messages[end + 1 :]))
+
     def with_memories(self, body: Body, context: str) -> Body:
         """A copy of the body with the context at the end of the last message of the user."""
         messages = list(_messages(body))
@@ -172,6 +178,14 @@ def _text(message: Body) -> str:
         return content
     parts = [part for part in _dicts(content) if part.get("type", "text") == "text"]
     return "\n".join(str(part["text"]) for part in parts if isinstance(part.get("text"), str))
+
+
+def _of_tools(message: Body) -> bool:
+    """Tell if a message calls tools, or has what they returned."""
+    calls = message.get("tool_calls") or message.get("function_call")
+    blocks = {part.get("type") for part in _dicts(message.get("content"))}
+    by_role = message.get("role") in ("tool", "function")
+    return bool(by_role or calls or blocks & {"tool_use", "tool_result"})
 
 
 def _dicts(value: object) -> list[Body]:

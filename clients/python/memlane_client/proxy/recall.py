@@ -29,7 +29,8 @@ class Recalled:
 class Recall:
     """Searches. An agent's requests in one turn of the user get the same text as the first one.
 
-    So the provider's cache holds while the agent works with tools, and each turn is one search.
+    So the provider's cache holds while the agent works with tools, and each turn is one search. A
+    new turn is searched for again, also if it has the words of an earlier one.
     """
 
     memlane: AsyncMemlane
@@ -37,10 +38,17 @@ class Recall:
     timeout_s: float
     _turns: OrderedDict[bytes, Recalled] = field(default_factory=OrderedDict)
 
-    async def memories(self, conversation: Sequence[Mapping[str, Any]], user_id: str) -> Recalled:
-        """The memories of this user for the conversation; none if Memlane does not answer."""
+    async def memories(
+        self, conversation: Sequence[Mapping[str, Any]], user_id: str, *, goes_on: bool
+    ) -> Recalled:
+        """The memories of this user for the conversation; none if Memlane does not answer.
+
+        `goes_on`: the request continues a turn of the user.
+        """
         key = hashlib.sha256(json.dumps([user_id, conversation]).encode()).digest()
-        if (known := self._turns.get(key)) is not None:
+        if not goes_on:
+            self._turns.pop(key, None)
+        elif (known := self._turns.get(key)) is not None:
             self._turns.move_to_end(key)
             return known
         try:
