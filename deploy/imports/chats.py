@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from deploy.stack.failure import StackError
+from pipeline.domain.limits import LONGEST_TEXT
 
-# Messages of one add. A conversation with more is added in several turns, in order.
-MOST_MESSAGES = 10
-# Characters of one message; the API refuses longer ones.
-MOST_CHARS = 100_000
+# Messages of one add, and bytes of their texts. A conversation with more is added in several turns,
+# in order.
+MOST_MESSAGES, MOST_BYTES = 10, 400_000
 ROLES = ("user", "assistant")
 FORM = 'an export of ChatGPT (conversations.json), or lines of {"messages": [{"role", "content"}]}'
 
@@ -66,29 +66,49 @@ def _chatgpt_turns(conversation: Mapping[str, Any]) -> Iterator[ConversationTurn
         passed.add(name)
         branch.append(mapping[name])
         name = mapping[name].get("parent")
-    texts = [message for node in reversed(branch) if (message := _chatgpt_message(node))]
+    texts = [part for node in reversed(branch) for part in _chatgpt_messages(node)]
     key = str(conversation.get("conversation_id") or conversation.get("id") or "")
     title = str(conversation.get("title") or key)
-    for start in range(0, len(texts), MOST_MESSAGES):
-        part = texts[start : start + MOST_MESSAGES]
+    for start, end in _adds([message for message, _ in texts]):
+        part = texts[start:end]
         at = next((at for _, at in part if at is not None), None)
         messages = [message for message, _ in part]
         yield ConversationTurn(messages, title, _key(key, start, messages), at)
 
 
-def _chatgpt_message(node: Mapping[str, Any]) -> tuple[dict[str, str], datetime | None] | None:
-    """The text of a node and its time; None for a node without a text of a user or assistant."""
+def _chatgpt_messages(node: Mapping[str, Any]) -> list[tuple[dict[str, str], datetime | None]]:
+    """The text of a node and its time; empty for a node without a text of a user or assistant."""
     message = node.get("message") or {}
     role = (message.get("author") or {}).get("role")
     content = message.get("content") or {}
     parts = [part for part in content.get("parts") or () if isinstance(part, str)]
-    text = "\n".join(parts).strip()[:MOST_CHARS]
+    text = "\n".join(parts).strip()
     hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
-    if role not in ROLES or not text or hidden:
-        return None
+    if role not in ROLES or hidden:
+        return []
     at = message.get("create_time")
     time = datetime.fromtimestamp(at, UTC) if isinstance(at, int | float) else None
-    return {"role": role, "content": text}, time
+    return [(part, time) for part in _messages(role, text)]
+
+
+def _messages(role: str, text: str) -> list[dict[str, str]]:
+    """A text as messages that the API takes: a long one as several, without NUL characters."""
+    text = text.replace("\0", "")
+    parts = (text[start : start + LONGEST_TEXT] for start in range(0, len(text), LONGEST_TEXT))
+    return [{"role": role, "content": part} for part in parts if part.strip()]
+
+
+def _adds(messages: Sequence[Mapping[str, str]]) -> Iterator[tuple[int, int]]:
+    """The first and the last place, exclusive, of the messages of each add."""
+    start, size = 0, 0
+    for place, message in enumerate(messages):
+        more = len(message["content"].encode())
+        if place - start == MOST_MESSAGES or (place > start and size + more > MOST_BYTES):
+            yield start, place
+            start, size = place, 0
+        size += more
+    if start < len(messages):
+        yield start, len(messages)
 
 
 def _api_turns(file: Path, content: bytes) -> Iterator[ConversationTurn]:
@@ -99,14 +119,15 @@ def _api_turns(file: Path, content: bytes) -> Iterator[ConversationTurn]:
         try:
             rows = orjson.loads(line)["messages"]
             texts = [
-                {"role": row["role"], "content": row["content"][:MOST_CHARS]}
+                part
                 for row in rows
-                if row["role"] in ROLES and isinstance(row["content"], str) and row["content"]
+                if row["role"] in ROLES and isinstance(row["content"], str)
+                for part in _messages(row["role"], row["content"])
             ]
         except (ValueError, KeyError, TypeError):
             raise StackError(f"{file}, line {place}: the file should be {FORM}.") from None
-        for start in range(0, len(texts), MOST_MESSAGES):
-            messages = texts[start : start + MOST_MESSAGES]
+        for start, end in _adds(texts):
+            messages = texts[start:end]
             yield ConversationTurn(messages, f"line {place}", _key(str(place), start, messages))
 
 

@@ -14,10 +14,13 @@ from typing import Any
 import orjson
 import pytest
 
+from api.adds.messages import MessageIn
 from deploy.imports.chats import MOST_MESSAGES, read_turns
 from deploy.imports.mem0 import Mem0Store, read_store
 from deploy.imports.platform import platform_lines
 from deploy.stack.failure import StackError
+from pipeline.domain.limits import LONGEST_TEXT
+from pipeline.settings import Settings
 from pipeline.transfer.records import LINE, MemoryRecord
 
 FIRST, SECOND = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
@@ -199,6 +202,23 @@ def test_a_conversation_in_a_circle_ends(tmp_path: Path) -> None:
     file.write_bytes(orjson.dumps([{"id": "x", "mapping": mapping, "current_node": "a"}]))
     (turn,) = read_turns(file)
     assert len(turn.messages) == 2
+
+
+def test_long_messages_are_split_into_what_an_add_may_have(tmp_path: Path) -> None:
+    long, odd = "家" * (2 * LONGEST_TEXT + 1), "a\0b"
+    rows = [{"role": "user", "content": text} for text in (long, odd, " \n", long, long, long)]
+    nodes = [node(str(n - 1) if n else None, "user", row["content"]) for n, row in enumerate(rows)]
+    mapping = {str(n): of for n, of in enumerate(nodes)}
+    chat = {"id": "x", "mapping": mapping, "current_node": str(len(rows) - 1)}
+    for name, content in {"chatgpt": [chat], "lines": {"messages": rows}}.items():
+        file = tmp_path / name
+        file.write_bytes(orjson.dumps(content))
+        turns = list(read_turns(file))
+        messages = [MessageIn.model_validate(part) for turn in turns for part in turn.messages]
+        assert "".join(message.turn().content for message in messages) == long + "ab" + 3 * long
+        sizes = [len(orjson.dumps(turn.messages)) for turn in turns]
+        assert max(sizes) < Settings.model_fields["max_body_bytes"].default
+        assert len({turn.key for turn in turns}) == len(turns) > 1
 
 
 def test_lines_of_messages_become_turns_of_limited_length(tmp_path: Path) -> None:
