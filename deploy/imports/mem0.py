@@ -87,15 +87,24 @@ def read_history(path: Path) -> Mapping[str, list[Mapping[str, Any]]]:
 
 
 def memory_line(
-    memory_id: str, payload: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]
+    memory_id: str,
+    payload: Mapping[str, Any],
+    changes: Sequence[Mapping[str, Any]],
+    *,
+    metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The line of a memory with its history; without changes, the history has its current text."""
+    """The line of a memory with its history; without changes, the history has its current text.
+
+    `metadata`: None for the keys of the payload that have no meaning of their own.
+    """
     key = _uuid(memory_id)
     created = moment(payload.get("created_at")) or moment(payload.get("updated_at"))
     if created is None:
         created = _time(changes[0]) if changes else datetime.fromtimestamp(0, UTC)
     updated = moment(payload.get("updated_at")) or created
     state = _state(payload, created, updated)
+    if metadata is not None:
+        state["metadata"] = dict(metadata)
     history = [
         _entry(version, change, state["metadata"])
         for version, change in enumerate(changes, start=1)

@@ -13,6 +13,12 @@ from deploy.stack.failure import StackError
 
 SHAPE = 'a list of memories, or an object with "results" or "memories", each with "id" and "memory"'
 
+# Keys of a memory that its payload in Mem0's library has by the same names.
+COLUMNS = (
+    *("user_id", "agent_id", "run_id", "created_at", "updated_at"),
+    *("categories", "expiration_date", "immutable"),
+)
+
 
 def platform_lines(file: Path, user: str | None) -> Iterator[dict[str, Any]]:
     """A line of type memory for each memory. `user`: the user_id of those without any owner.
@@ -37,16 +43,8 @@ def platform_lines(file: Path, user: str | None) -> Iterator[dict[str, Any]]:
 def _line(row: dict[str, Any], user: str | None) -> dict[str, Any]:
     """The line of a memory, with its owners and times as in a payload of Mem0's library."""
     owned = any(row.get(name) for name in ("user_id", "agent_id", "app_id", "run_id"))
-    known = {
-        name: row[name]
-        for name in ("user_id", "agent_id", "run_id", "created_at", "updated_at", "categories")
-        if row.get(name)
-    }
-    payload = dict(row.get("metadata") or {}) | known | {"data": row["memory"]}
-    payload |= {
-        name: row[name] for name in ("expiration_date", "immutable") if row.get(name) is not None
-    }
+    payload = {name: row[name] for name in COLUMNS if row.get(name)} | {"data": row["memory"]}
     if not owned and user:
         payload["user_id"] = user
-    line = memory_line(str(row["id"]), payload, ())
+    line = memory_line(str(row["id"]), payload, (), metadata=row.get("metadata") or {})
     return line | ({"app_id": str(row["app_id"])} if row.get("app_id") else {})

@@ -173,6 +173,26 @@ def test_memories_of_the_platform_are_read(tmp_path: Path) -> None:
         list(platform_lines(file, None))
 
 
+def test_metadata_of_the_platform_stays_metadata(tmp_path: Path) -> None:
+    """Its keys may have the names of columns: they are the caller's own."""
+    file = tmp_path / "memories.json"
+    metadata = {
+        "user_id": "noah", "role": "assistant", "hash": "h", "created_at": "soon", "data": "x",
+        "categories": "work", "expiration_date": "2020-01-01", "actor_id": 7, "immutable": True,
+    }  # fmt: skip
+    row = {
+        "id": FIRST, "memory": "Lives in Porto", "user_id": None, "agent_id": "helper",
+        "metadata": metadata, "created_at": CREATED,
+    }  # fmt: skip
+    file.write_bytes(orjson.dumps([row]))
+    [line] = map(record, platform_lines(file, None))
+    assert line.metadata == metadata
+    assert line.history[0].metadata == metadata
+    assert (line.user_id, line.agent_id, line.attributed_to) == (None, "helper", "user")
+    assert (line.text, line.categories, line.speaker) == ("Lives in Porto", [], None)
+    assert (line.expiration_date, line.immutable) == (None, False)
+
+
 def node(parent: str | None, role: str, text: str, at: float | None = None) -> dict[str, Any]:
     message = {"author": {"role": role}, "content": {"parts": [text]}, "create_time": at}
     return {"parent": parent, "message": message}
