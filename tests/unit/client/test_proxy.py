@@ -345,6 +345,15 @@ async def test_the_header_names_the_user_before_the_body_does(world: World) -> N
     assert users == ["default", "maya", "ravi"]
 
 
+@pytest.mark.parametrize("coding", ["utf-8", "latin-1"])
+async def test_a_user_in_the_header_may_have_any_letters(world: World, coding: str) -> None:
+    async with world.serve() as client:
+        headers = [(b"X-Memlane-User", "josé".encode(coding))]
+        await client.post(CHAT, json={"messages": [QUESTION]}, headers=headers)
+    assert world.searches[0]["filters"]["user_id"] == "josé"
+    assert json.loads(world.adds[0].content)["user_id"] == "josé"
+
+
 async def test_an_unknown_token_is_not_found(world: World) -> None:
     async with world.serve() as client:
         assert (await client.get("/memlane/events/x")).status_code == 404

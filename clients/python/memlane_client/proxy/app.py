@@ -138,7 +138,7 @@ class Proxy:
         body = parsed(content) if dialect else None
         if dialect is None or body is None:
             return content, None, None
-        user_id = request.headers.get("x-memlane-user") or dialect.user_of(body)
+        user_id = _header_text(request.headers.get("x-memlane-user")) or dialect.user_of(body)
         user_id = user_id or self.settings.user
         if not user_id:
             return content, None, NO_USER
@@ -233,6 +233,14 @@ class Proxy:
 
 # The stream has its own framing.
 RESPONSE_ONLY = {"connection", "keep-alive", "transfer-encoding"}
+
+
+def _header_text(value: str | None) -> str | None:
+    """The value of a header that was read as Latin-1; most clients send UTF-8."""
+    try:
+        return value and value.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _name(header: tuple[bytes, bytes]) -> str:
