@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -38,15 +39,24 @@ async def download(api: Api, project: Project, user_id: str) -> AsyncIterator[by
 
 
 async def _memories(api: Api, project: Project, user_id: str) -> AsyncIterator[dict[str, Any]]:
-    """The active memories, each with the message that it was extracted from."""
-    ledger, tree, offset = api.stores.ledger, parse({"user_id": {"eq": user_id}}), 0
+    """The active memories, newest first, each with the message that it was extracted from.
+
+    A part begins at the time of the last row of the one before: memories that are added or deleted
+    during the download do not move it.
+    """
+    ledger, skip = api.stores.ledger, 0
+    last: datetime | None = None
     while True:
+        own = {"user_id": {"eq": user_id}}
+        tree = parse(own if last is None else {**own, "created_at": {"lte": last}})
         rows, _ = await ledger.memories.page(
-            project.id, tree, expired=True, older=True, limit=PART, offset=offset
+            project.id, tree, expired=True, older=True, limit=PART, offset=skip
         )
         sources = await ledger.histories.inputs(project.id, [row.id for row in rows])
         for row in rows:
             yield memory_responses.memory(row) | {"input": sources.get(UUID(str(row.id)))}
         if len(rows) < PART:
             return
-        offset += PART
+        before, last = last, rows[-1].created_at
+        same = sum(row.created_at == last for row in rows)
+        skip = skip + same if last == before else same

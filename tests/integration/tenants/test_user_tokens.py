@@ -11,6 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select, text, update
 
+from api.user_tokens import download
 from pipeline.domain.tenants import Right
 from pipeline.ledger.tables import user_tokens
 from pipeline.stores import Ledger
@@ -244,6 +245,26 @@ async def test_a_download_has_all_memories_and_messages_of_the_user(both: Tenant
     assert OTHERS not in answer.text
     other = await both.client.get("/v1/users/jon/download/", headers=headers)
     assert other.status_code == 404
+
+
+async def test_a_download_among_changes_has_each_other_memory_once(
+    both: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that come and go before a part's end must not move the next one."""
+    monkeypatch.setattr(download, "PART", 2)
+    things = ["boat", "kayak", "canoe", "sled", "tent"]
+    for thing in things:
+        await both.service.add(f"I own a {thing}.")
+    parts = download.download(both.service.api, both.service.engine.project, "maya")
+    start = [await anext(parts) for _ in range(2)]
+    [tent] = await both.service.search("tent", top_k=1)
+    assert (await both.client.delete(f"/v1/memories/{tent['id']}/")).status_code == 200
+    start += [await anext(parts)]
+    for thing in ("bike", "car", "horse"):
+        await both.service.add(f"I own a {thing}.")
+    saved = json.loads(b"".join([*start, *[part async for part in parts]]))
+    owned = [row["memory"].rpartition(" ")[2] for row in saved["memories"]]
+    assert owned == [*reversed(things), "Lima"]
 
 
 async def test_an_erasure_ends_the_tokens_of_the_user_and_no_others(both: Tenant) -> None:
