@@ -99,6 +99,13 @@ def test_a_reply_with_a_line_separator_is_read_from_the_transcript(tmp_path: Pat
     assert body["messages"] == [{"role": "assistant", "content": "L\u2028\x85ast."}]
 
 
+def test_a_prompt_with_half_an_emoji_gets_memories_and_is_stored(tmp_path: Path) -> None:
+    output, faults = run(PROMPT | {"prompt": "Where? \ud83d"}, tmp_path, found)
+    assert (bool(output), faults) == (True, [])
+    [body] = stored(tmp_path)
+    assert body["messages"] == [{"role": "user", "content": "Where? \ufffd"}]
+
+
 def test_a_turn_of_codex_has_both_sides() -> None:
     turn = parse(
         {

@@ -327,6 +327,30 @@ async def test_other_routes_pass_through(world: World) -> None:
     assert [request.url.host for request in world.sent] == ["api.openai.com", "api.anthropic.com"]
 
 
+async def test_half_an_emoji_stops_neither_the_chat_nor_the_memory(world: World) -> None:
+    """Clients in JavaScript cut texts within a pair of surrogates; JSON can hold the half."""
+    deltas = [{"choices": [{"delta": {"content": half}}]} for half in ("Hi \ud83d", "\ude00")]
+    stream = "".join(f"data: {json.dumps(delta)}\n\n" for delta in deltas)
+    world.provider = lambda _: httpx.Response(200, content=stream.encode())
+    messages = [
+        {"role": "assistant", "content": "cut \ud83d"},
+        {"role": "user", "content": "Where? \ude00"},
+    ]
+    async with world.serve() as client:
+        content = json.dumps({"messages": messages, "user": "maya"}).encode()
+        answer = await client.post(CHAT, content=content)
+    assert answer.status_code == 200
+    assert [turn["content"] for turn in world.searches[0]["messages"]] == [
+        "cut \ufffd",
+        "Where? \ufffd",
+    ]
+    sent = json.loads(world.sent[0].content.decode())["messages"]
+    assert sent[0] == messages[0]
+    assert sent[1]["content"].startswith(messages[1]["content"])
+    added = [turn["content"] for turn in json.loads(world.adds[0].content)["messages"]]
+    assert added == ["Where? \ufffd", "Hi \U0001f600"]
+
+
 async def test_an_encoded_path_reaches_the_provider_as_it_is(world: World) -> None:
     path = "/v1/models/meta-llama%2FLlama%203%3F"
     async with world.serve() as client:

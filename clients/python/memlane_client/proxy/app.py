@@ -148,8 +148,7 @@ class Proxy:
         goes_on = dialect.goes_on(body)
         recalled = await self.recall.memories(conversation, user_id, goes_on=goes_on)
         if recalled.context:
-            changed = dialect.with_memories(body, recalled.context)
-            content = json.dumps(changed, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            content = _as_json(dialect.with_memories(body, recalled.context))
         return content, Turn(dialect, user_id, conversation[-1]), recalled
 
     def _outgoing(self, request: Request, content: bytes) -> httpx.Request:
@@ -233,6 +232,14 @@ class Proxy:
 
 # The stream has its own framing.
 RESPONSE_ONLY = {"connection", "keep-alive", "transfer-encoding"}
+
+
+def _as_json(body: Body) -> bytes:
+    """A body as JSON; a half of a surrogate pair in it stays as it is, which only escapes can."""
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body).encode()
 
 
 def _header_text(value: str | None) -> str | None:

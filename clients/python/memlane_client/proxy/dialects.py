@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from memlane_client.surrogates import paired
+
 # A message of an add has at most 32,000 characters, a query 8,000.
 LONGEST_TEXT = 32_000
 MOST_EARLIER = 6
@@ -49,7 +51,7 @@ class Dialect(ABC):
             return []
         texts = [(message.get("role"), _text(message)) for message in messages[: end + 1]]
         spoken = [
-            {"role": role, "content": text[:LONGEST_TEXT]}
+            {"role": role, "content": paired(text)[:LONGEST_TEXT]}
             for role, text in texts
             if role in ("user", "assistant") and text
         ]
@@ -95,7 +97,7 @@ class ChatCompletions(Dialect):
                 part = choice.get("message") or choice.get("delta") or {}
                 calls = calls or bool(part.get("tool_calls") or part.get("function_call"))
                 texts.append(_text(part))
-        return Reply(identity, "".join(texts)[:LONGEST_TEXT], calls)
+        return Reply(identity, paired("".join(texts))[:LONGEST_TEXT], calls)
 
 
 class Messages(Dialect):
@@ -121,7 +123,7 @@ class Messages(Dialect):
                 calls = calls or delta.get("stop_reason") == "tool_use"
             texts.append(_text(document))
             calls = calls or document.get("stop_reason") == "tool_use"
-        return Reply(identity, "".join(texts)[:LONGEST_TEXT], calls)
+        return Reply(identity, paired("".join(texts))[:LONGEST_TEXT], calls)
 
 
 DIALECTS: Mapping[str, Dialect] = {
