@@ -18,6 +18,7 @@ from deploy.cli.connection import ApiConnection
 from deploy.cli.context import AsJson, options, print_json
 from deploy.imports import mem0
 from deploy.imports.chats import ConversationTurn, read_turns
+from deploy.imports.long_histories import shortened
 from deploy.imports.platform import platform_lines
 from deploy.stack.failure import StackError
 
@@ -158,11 +159,12 @@ class ImportRun:
     stored_before: Counter[str] = field(default_factory=Counter)
     memories: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    versions_left_out: int = 0
     _open: deque[str] = field(default_factory=deque)
 
     def send(self, lines: Iterable[bytes]) -> None:
         """Send all lines and wait for the end of their events."""
-        for part in requests(lines):
+        for part in requests(self._shortened(lines)):
             answer = self.api.submit(
                 "/v1/transfer/import/", records=part, new_ids=self.new_ids, dry_run=self.dry_run
             )
@@ -180,12 +182,17 @@ class ImportRun:
 
     def summary(self) -> dict[str, Any]:
         """The numbers of lines and memories, and the failures."""
+        left_out = {"versions_left_out": self.versions_left_out}
         if self.dry_run:
-            return {"dry_run": True, "new": self.lines, "stored": self.stored_before}
-        return {"lines": self.lines, "memories": self.memories, "failures": self.failures}
+            return {"dry_run": True, "new": self.lines, "stored": self.stored_before} | left_out
+        numbers = {"lines": self.lines, "memories": self.memories}
+        return numbers | {"failures": self.failures} | left_out
 
     def show(self) -> None:
         """Print the numbers and the failures."""
+        if self.versions_left_out:
+            versions = f"{self.versions_left_out:,} old versions of memories are left out"
+            print(f"{versions}: one request cannot have them.", file=sys.stderr)
         if self.dry_run:
             print(f"New: {_numbers(self.lines)}")
             print(f"Stored already: {_numbers(self.stored_before)}")
@@ -194,6 +201,13 @@ class ImportRun:
         print(f"Memories added: {self.memories['ADD']}, left as stored: {self.memories['NOOP']}")
         for failure in self.failures:
             print(f"FAILED {failure}", file=sys.stderr)
+
+    def _shortened(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines, without versions that do not fit a request, which are counted."""
+        for line in lines:
+            short, left_out = shortened(line)
+            self.versions_left_out += left_out
+            yield short
 
     def _wait(self) -> None:
         """Wait for the oldest event."""

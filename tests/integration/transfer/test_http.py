@@ -9,7 +9,9 @@ from uuid import UUID, uuid4
 import orjson
 import pytest
 
+from api.http import strict_json
 from api.http.streams import MOST_EXPORTS
+from deploy.imports.long_histories import shortened
 from pipeline.domain.errors import InvalidInput, LaneLost
 from pipeline.domain.limits import (
     LARGEST_METADATA_BYTES,
@@ -18,11 +20,13 @@ from pipeline.domain.limits import (
     MOST_CATEGORIES,
     MOST_MESSAGES,
 )
-from pipeline.transfer.records import MOST_FAULTS, MOST_ROWS, read_lines
+from pipeline.settings import Settings
+from pipeline.transfer.records import MOST_FAULTS, MOST_ROWS, MemoryRecord, read_lines
 from tests.integration.replays.test_replay import failed
 from tests.support.api_service import MAYA, Service, error_of
 
 EXPORT, IMPORT = "/v1/transfer/export/", "/v1/transfer/import/"
+AT = "2026-03-01T09:00:00Z"
 TIMES = dict.fromkeys(
     ("said_at", "valid_from", "created_at", "updated_at"), "2026-03-01T09:00:00+00:00"
 )
@@ -49,6 +53,47 @@ async def test_a_memory_is_imported_with_its_times(service: Service) -> None:
     assert stored["metadata"] == {"from": "elsewhere"}
     (hit,) = await service.search("Where does the user live?")
     assert hit["id"] == stored["id"]
+
+
+@pytest.mark.parametrize("text", ["User lives in Porto", "家" * 3_000])
+def test_a_memory_of_very_many_versions_fits_a_request_with_the_newest(text: str) -> None:
+    change = {"event": "UPDATE", "valid_from": AT, "created_at": AT, "metadata": {"n": 1}}
+    history = [
+        change | {"version": n, "old_text": f"{text} {n - 1}", "new_text": f"{text} {n}"}
+        for n in range(1, 1_201)
+    ]
+    past = [
+        {"id": str(uuid4()), "text": f"{text} {n}", "version": n, "stored_at": AT}
+        | {"replaced_at": AT, **TIMES}
+        for n in range(1, 1_200)
+    ]
+    whole = memory(f"{text} 1200", version=1_200, history=history, past_states=past)
+    line, left_out = shortened(orjson.dumps(whole))
+    assert 0 < left_out < 1_200
+    assert shortened(line) == (line, 0)
+    [record] = read_lines([strict_json.read(line)])
+    assert isinstance(record, MemoryRecord)
+    assert len(line) < Settings.model_fields["max_body_bytes"].default
+    versions = [entry.version for entry in record.history]
+    assert versions == list(range(left_out + 1, 1_201))
+    assert [state.version for state in record.past_states] == versions[:-1]
+
+
+async def test_versions_that_are_left_out_of_an_import_are_not_missed(service: Service) -> None:
+    change: dict[str, Any] = {"event": "UPDATE", "valid_from": AT, "created_at": AT}
+    history = [change | {"version": n, "new_text": f"User owns {n} boats"} for n in (4, 5)]
+    line = memory("User owns 5 boats", version=5, history=history)
+    answer = await service.client.post(IMPORT, json={"records": [line]})
+    assert answer.status_code == 200, answer.text
+    await service.engine.drain()
+    (stored,) = await service.listed()
+    url = f"/v1/memories/{stored['id']}/"
+    changed = await service.client.put(url, json={"text": "User owns 6 boats"})
+    assert changed.json()["version"] == 6
+    entries = (await service.client.get(f"{url}history/")).json()
+    assert [entry["version"] for entry in entries] == [4, 5, 6]
+    restored = await service.client.post(f"{url}restore/", json={"version": 5})
+    assert (restored.status_code, restored.json()["memory"]) == (200, "User owns 5 boats")
 
 
 async def test_a_dry_run_counts_and_stores_nothing(service: Service) -> None:

@@ -11,10 +11,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 
 from api.adds.messages import MessageIn
+from deploy.cli.connection import ApiConnection
+from deploy.cli.transfer import ImportRun
 from deploy.imports.chats import MOST_MESSAGES, read_turns
 from deploy.imports.mem0 import Mem0Store, read_store
 from deploy.imports.platform import platform_lines
@@ -239,6 +242,28 @@ def test_long_messages_are_split_into_what_an_add_may_have(tmp_path: Path) -> No
         sizes = [len(orjson.dumps(turn.messages)) for turn in turns]
         assert max(sizes) < Settings.model_fields["max_body_bytes"].default
         assert len({turn.key for turn in turns}) == len(turns) > 1
+
+
+def test_an_import_says_how_many_versions_it_leaves_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sent: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.extend(orjson.loads(request.content)["records"])
+        return httpx.Response(200, json={"events": []})
+
+    history = [{"version": n, "event": "UPDATE", "new_text": "x" * 1_000} for n in range(1, 1_001)]
+    lines = [{"type": "memory", "version": 1_000, "history": history}, {"type": "event"}]
+    run = ImportRun(ApiConnection("http://api", "key", transport=httpx.MockTransport(answer)))
+    run.send(map(orjson.dumps, lines))
+    memory, event = sent
+    assert event == lines[1]
+    left_out = 1_000 - len(memory["history"])
+    assert memory["history"] == history[left_out:]
+    assert run.summary()["versions_left_out"] == left_out > 0
+    run.show()
+    assert f"{left_out} old versions of memories are left out" in capsys.readouterr().err
 
 
 def test_lines_of_messages_become_turns_of_limited_length(tmp_path: Path) -> None:
