@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import structlog
 
 from api.write_later import WriteLater
-from pipeline.domain.filters import Filter, pinned
+from pipeline.domain.filters import Filter, named_runs, pinned
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.memories.reads import MemoryReads, SampledRead
 
@@ -29,8 +29,7 @@ def may_be_sampled(tree: Filter) -> bool:
     It must name one owner, so that the question is erased with the owner's memories; and no run,
     because private runs leave no trace outside of themselves.
     """
-    ids = pinned(tree)
-    return bool(ids) and "run_id" not in ids
+    return bool(pinned(tree)) and not any(named_runs(tree))
 
 
 class ReadSample:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -187,6 +187,18 @@ def covers(tree: Filter) -> list[dict[str, str]]:
             return [ids | pinned(tree) for ids in sets]
         case _:
             return [pinned(tree)]
+
+
+def named_runs(tree: Filter) -> Iterator[Test]:
+    """The tests of a tree that name runs, outside of NOT."""
+    match tree:
+        case Test("run_id", "eq" | "in", value) if value is not None and value != ANY:
+            yield tree
+        case AllOf(of) | AnyOf(of):
+            for part in of:
+                yield from named_runs(part)
+        case _:
+            return
 
 
 def size(tree: Filter) -> int:

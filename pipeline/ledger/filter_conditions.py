@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 from uuid import UUID
@@ -56,6 +56,7 @@ from pipeline.domain.filters import (
     Filter,
     Not,
     Test,
+    named_runs,
 )
 from pipeline.domain.graph import GraphStatus
 from pipeline.domain.tenants import ProjectId
@@ -280,25 +281,13 @@ def shown(table: FromClause, ids: Collection[str] = ()) -> ColumnElement[bool]:
 
 def shown_of(table: FromClause, tree: Filter) -> ColumnElement[bool]:
     """Leave out the rows of temporary runs that the tree does not name."""
-    return or_(shown(table), *(_test(test, table) for test in _named_runs(tree)))
+    return or_(shown(table), *(_test(test, table) for test in named_runs(tree)))
 
 
 def shown_lane(lane_id: ColumnElement[UUID]) -> ColumnElement[bool]:
     """Leave out the rows whose lane is that of a temporary run."""
     # The condition of ix_lanes_temporary: its negation would read all lanes.
     return ~exists().where(lanes.c.id == lane_id, lanes.c.temporary)
-
-
-def _named_runs(tree: Filter) -> Iterator[Test]:
-    """The tests of a tree that name runs, outside of NOT."""
-    match tree:
-        case Test("run_id", "eq" | "in", value) if value is not None and value != ANY:
-            yield tree
-        case AllOf(of) | AnyOf(of):
-            for part in of:
-                yield from _named_runs(part)
-        case _:
-            return
 
 
 def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:

@@ -53,6 +53,10 @@ async def test_a_search_is_shown_at_the_memories_that_it_returned(service: Servi
         ({"OR": [{"user_id": "maya"}, {"user_id": "jon"}]}, False),
         ({"user_id": "*"}, False),
         ({"user_id": "maya", "run_id": "private"}, False),
+        ({"user_id": "maya", "run_id": ["private", "other"]}, False),
+        ({"user_id": "maya", "OR": [{"run_id": "private"}, {"run_id": None}]}, False),
+        ({"user_id": "maya", "run_id": None}, True),
+        ({"user_id": "maya", "NOT": {"run_id": "private"}}, True),
     ],
 )
 def test_a_search_of_one_owner_without_a_run_may_be_sampled(
