@@ -60,6 +60,8 @@ def _with_metadata(filters: Mapping[str, Any]) -> dict[str, Any]:
         if key in ("AND", "OR", "NOT") and isinstance(value, list):
             branches = [_with_metadata(part) if isinstance(part, dict) else part for part in value]
             parts.append({key: branches})
+        elif key == "NOT" and isinstance(value, dict):
+            parts.append({key: _with_metadata(value)})
         elif key == "app_id":
             own = [{"app_id": value}, {"metadata.app_id": value}]
             parts += [] if value == "*" else [{"OR": own}]

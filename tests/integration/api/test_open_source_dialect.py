@@ -194,3 +194,11 @@ async def test_unknown_keys_of_a_filter_are_those_of_the_metadata(oss: httpx.Asy
     assert await texts(app_id="bar") == [drink]
     assert await texts(app_id="*") == [drink, home]
     assert await texts(OR=[{"branch": "main"}, {"app_id": "bar"}]) == [drink, home]
+
+
+async def test_unknown_keys_below_a_not_are_those_of_the_metadata(oss: httpx.AsyncClient) -> None:
+    await added(oss, "I live in Berlin.", metadata={"branch": "main"})
+    for branch, number in {"main": 0, "other": 1}.items():
+        body = {"query": "Berlin", "filters": MAYA | {"NOT": {"branch": branch}}}
+        answer = await oss.post("/search", json=body)
+        assert (answer.status_code, len(answer.json()["results"])) == (200, number), answer.text
