@@ -216,7 +216,9 @@ class Settings(BaseSettings):
     max_attempts: Annotated[int, Field(ge=1)] = 5
     """Worker crashes that one event may cause before it fails with POISON_CRASH."""
     outage_budget_s: Annotated[float, Field(gt=0)] = 86_400.0
-    """Seconds that an event waits for a model or a store before it fails with DEADLINE."""
+    """Seconds that an event waits for a model or a store before it fails with DEADLINE. They count
+    from the moment at which a worker first takes it; the wait behind other events is not limited.
+    """
     batch_events: Annotated[int, Field(ge=1, le=64)] = 8
     """Maximum number of events in a batch."""
     batch_tokens: Annotated[int, Field(ge=100)] = 6_000

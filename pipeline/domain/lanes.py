@@ -105,10 +105,12 @@ class Batch:
     """Events that run through the stages together.
 
     `context`: the scope's messages before them. `outputs`: JSON output of the finished stages, by
-    stage. `reconsidered`: number of times its decisions were repeated because a user had edited
-    the memories they name. `mode`: the mode that its options or its project ask for. `payer`: the
-    project that pays for it; for a replay in a shadow that is not the scope's. `summary`: that of
-    the conversation before the events, for EXTRACT. `gather`: limits of the project's gathering.
+    stage. `age_s`: seconds since the first of its events was accepted. `started_s`: seconds since a
+    worker first took one of them. `reconsidered`: number of times its decisions were repeated
+    because a user had edited the memories they name. `mode`: the mode that its options or its
+    project ask for. `payer`: the project that pays for it; for a replay in a shadow that is not the
+    scope's. `summary`: that of the conversation before the events, for EXTRACT. `gather`: limits of
+    the project's gathering.
     `answers_kept`: a dry run in this scope has kept answers of models.
     `graph`: False for no graph, None for the server's setting. `fence`: that of its activation.
     `unreadable`: its rows are no valid values, so its events have no messages and can only fail.
@@ -120,6 +122,7 @@ class Batch:
     context: Sequence[Message]
     outputs: Mapping[str, Any]
     age_s: float
+    started_s: float = 0.0
     override: Override = Override()
     reconsidered: int = 0
     mode: Mode = Mode.CONSOLIDATE

@@ -106,9 +106,13 @@ def _is_summarized(batch: Batch, ending: Ending) -> bool:
 async def wait(
     activation: Activation, batch: Batch, error: TransientError, services: Services
 ) -> Wake | None:
-    """Pause the lane until the next try; after the outage budget the batch fails instead."""
-    left_s = services.outage_budget_s - batch.age_s
-    if left_s < 0:
+    """Pause the lane until the next try; after the outage budget the batch fails instead.
+
+    The time that its events have waited behind others does not count: otherwise one failed call
+    would end all events of a backlog that is older than the budget.
+    """
+    left_s = services.outage_budget_s - batch.started_s
+    if left_s <= 0:
         detail = f"{error.code} for longer than {services.outage_budget_s:.0f} s: {error}"
         rejected = isinstance(error, SettingRejected)
         code = error.code if rejected else DeadlinePassed.code

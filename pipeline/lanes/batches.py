@@ -57,6 +57,7 @@ def _batch(activation: Activation, batch_id: UUID, row: Any) -> Batch:
         ],
         outputs=row.outputs or {},
         age_s=row.age_s,
+        started_s=row.started_s,
         reconsidered=row.reconsidered,
         override=_OVERRIDE.validate_python(row.override or {}),
         mode=options.mode or Mode(project.get("mode") or Mode.CONSOLIDATE),
@@ -85,6 +86,7 @@ def _unreadable(activation: Activation, batch_id: UUID, row: Any) -> Batch:
         context=(),
         outputs=row.outputs or {},
         age_s=row.age_s,
+        started_s=row.started_s,
         fence=activation.fence,
         unreadable=True,
     )

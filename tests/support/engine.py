@@ -259,8 +259,12 @@ class Engine:
     async def age(self, seconds: float) -> None:
         """Make every event this many seconds older, and the curator's next look earlier."""
         by = text(f"interval '{seconds} seconds'")
+        older = {
+            "created_at": events.c.created_at - by,
+            "started_at": events.c.started_at - by,
+        }
         async with self.ledger.engine.begin() as connection:
-            await connection.execute(update(events).values(created_at=events.c.created_at - by))
+            await connection.execute(update(events).values(older))
             looked = lanes.c.next_curation_at - by
             await connection.execute(update(lanes).values(next_curation_at=looked))
 

@@ -69,12 +69,13 @@ WITH before AS (
       AND (prefix.place = 1 OR prefix.batch_id IS NOT NULL
            OR prefix.tokens <= CAST(:batch_tokens AS integer))
     RETURNING events.id, events.lane_id, events.seq, events.options, events.replays,
-              events.replayed_at, events.created_at, events.copy_of, events.traceparent
+              events.replayed_at, events.created_at, events.started_at, events.copy_of,
+              events.traceparent
 ), batch AS MATERIALIZED (
     SELECT * FROM frozen
     UNION ALL
-    SELECT e.id, e.lane_id, e.seq, e.options, e.replays, e.replayed_at, e.created_at, e.copy_of,
-           e.traceparent
+    SELECT e.id, e.lane_id, e.seq, e.options, e.replays, e.replayed_at, e.created_at, e.started_at,
+           e.copy_of, e.traceparent
     FROM before b JOIN events e ON e.batch_id = b.batch_id
     WHERE e.status = 'RUNNING'
 )
@@ -83,6 +84,10 @@ SELECT
     known.batch_id, b.waits, coalesce(b.normal_seq <= b.settled_seq, false) AS low,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
+    -- A replay of the graph alone keeps the start of the first run.
+    (SELECT extract(epoch FROM now() - min(greatest(
+        started_at, coalesce(replayed_at, created_at))))::float8
+     FROM batch) AS started_s,
     (SELECT jsonb_build_object('id', id, 'mode', mode, 'budget', budget, 'gather', gather,
         'graph_types', graph_types, 'attributes', custom_attributes, 'enable_graph', enable_graph,
         'instructions', jsonb_build_object(

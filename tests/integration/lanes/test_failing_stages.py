@@ -64,6 +64,20 @@ async def test_an_event_with_a_retry_after_of_days_fails_at_its_own_deadline(
     assert (await engine.event(event_id)).failure_code == "DEADLINE"
 
 
+async def test_the_wait_behind_a_backlog_uses_nothing_of_the_outage_budget(
+    engine: Engine,
+) -> None:
+    engine.with_model(Troubled(word="jazz", error=ModelUnavailable("503"), times=1))
+    event_id = await engine.add("I like jazz.")
+    await engine.age(2 * engine.services.outage_budget_s)
+    await engine.drain()
+    assert (await engine.event(event_id)).wait_code == "LLM_UNAVAILABLE"
+    await engine.pass_time(2000)
+    await engine.sweep()
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+
+
 async def test_one_bad_event_among_seven_fails_alone(engine: Engine) -> None:
     model = Troubled(word="poison", error=MalformedAnswer("no JSON"))
     engine.with_model(model)
