@@ -25,6 +25,7 @@ from pipeline.domain.errors import (
     MemlaneError,
     NotFound,
     Overloaded,
+    PermanentError,
     ProjectGone,
     TransientError,
 )
@@ -111,6 +112,12 @@ async def unavailable(_: Request, error: Exception) -> JSONResponse:
     return respond(503, str(error), code=error.code, **{"Retry-After": "5"})
 
 
+async def refused(_: Request, error: Exception) -> JSONResponse:
+    """Answer 400 with the failure code: a model refuses the text, and a retry does not help."""
+    assert isinstance(error, PermanentError)
+    return respond(400, str(error), code=error.code)
+
+
 async def unstorable(_: Request, error: Exception) -> JSONResponse:
     """Answer 400: the ledger rejects a value that the schemas accept."""
     log.error("value_refused", error=type(getattr(error, "orig", error)).__name__)
@@ -153,6 +160,7 @@ _HANDLERS: dict[type[Exception], Handler] = {
     Unauthorized: unauthorized,
     ProjectGone: unauthorized,
     InvalidInput: invalid,
+    PermanentError: refused,
     RequestValidationError: unreadable,
     Forbidden: forbidden,
     NotFound: missing,

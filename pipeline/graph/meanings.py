@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from pipeline.domain.errors import TransientError
+from pipeline.domain.errors import StageError
 from pipeline.graph.chains import NOTHING_NEAR, Near, Word
 from pipeline.graph.views import Walk
 from pipeline.ports import Embedder
@@ -59,7 +59,7 @@ def by_facts(walk: Walk, words: Sequence[Word], spoken: Mapping[UUID, frozenset[
 async def by_embedder(walk: Walk, phrases: Sequence[Sequence[Word]], embedder: Embedder) -> Near:
     """For each phrase the relations that it means by their names, 0..1.
 
-    Empty if the embedder does not answer in time.
+    Empty if the embedder refuses the texts, or does not answer in time.
     """
     phrases = phrases[:MOST_PHRASES]
     relations = list(dict.fromkeys(path.relation.relation for path in walk.paths))[:MOST_NAMES]
@@ -70,7 +70,7 @@ async def by_embedder(walk: Walk, phrases: Sequence[Sequence[Word]], embedder: E
     try:
         async with asyncio.timeout(LONGEST_S):
             vectors = np.stack(await embedder.embed(texts))
-    except (TransientError, TimeoutError):
+    except (StageError, TimeoutError):
         log.warning("search_without_meanings_of_relations", model=embedder.name)
         return NOTHING_NEAR
     cosines = vectors[: len(relations)] @ vectors[len(relations) :].T

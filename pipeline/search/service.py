@@ -22,7 +22,7 @@ import structlog
 
 from pipeline.cpu_thread import beside_loop, searching
 from pipeline.domain.decay import Decay
-from pipeline.domain.errors import Overloaded, TransientError
+from pipeline.domain.errors import Overloaded, StageError, TransientError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.filters import pinned
 from pipeline.domain.memories import Memory
@@ -546,7 +546,8 @@ async def _embed(
 ) -> EmbeddedQuery:
     """Embed the question with the turns before it, and for strict evidence its content words.
 
-    All in one request; a remote model has `limit_s` seconds. NO_VECTOR if it does not answer.
+    All in one request; a remote model has `limit_s` seconds. NO_VECTOR if it does not answer, or if
+    it refuses the question, such as one that is too long for it.
     """
     parts = topics(query.text) if query.measures_evidence else NO_TOPICS
     words = {word.terms: word.text for part in parts.words for word in part}
@@ -557,7 +558,7 @@ async def _embed(
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
             with on_behalf_of(project_id), searching(project_id):
                 vectors = await embedder.embed(texts)
-    except TransientError as error:
+    except StageError as error:
         log.warning("search_degraded", code=error.code)
     except TimeoutError:
         log.warning("search_degraded", code=FailureCode.LLM_UNAVAILABLE, limit_s=limit_s)

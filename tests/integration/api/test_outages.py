@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN
 from deploy.stack.servers import Postgres
 from pipeline import __version__
 from pipeline.adapters.vectors_chroma import ChromaVectors
+from pipeline.domain.errors import ModelRejected
+from pipeline.domain.vectors import Vector
 from pipeline.migrate import migrate
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
@@ -27,6 +30,7 @@ from tests.support.api_service import (
     error_of,
     serving,
 )
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import build_ledger
 
 
@@ -132,3 +136,27 @@ async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None
     assert (await service.client.put(path, json={"text": "Maya has a Volvo."})).is_success
     assert (await service.client.delete(path)).is_success
     await away.close()
+
+
+class Refusing(HashEmbedder):
+    """An embedder that refuses every text, as some do with one that is too long."""
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        raise ModelRejected("openai/bge-small: HTTP 400")
+
+
+async def test_a_text_that_the_embedder_refuses_is_searched_by_words_and_not_stored(
+    service: Service,
+) -> None:
+    await service.add("I drive a Saab.")
+    [stored] = await service.listed()
+    stores = replace(service.api.stores, embedder=Refusing())
+    service.app.state.api = replace(service.api, stores=stores)
+    answer = await service.client.post(SEARCH, json={"query": "Saab", "filters": MAYA})
+    assert answer.status_code == 200
+    assert answer.json()["degraded_parts"] == ["meaning"]
+    assert [row["id"] for row in answer.json()["results"]] == [stored["id"]]
+    refused = await service.client.put(f"/v1/memories/{stored['id']}/", json={"text": "Long text."})
+    assert (refused.status_code, refused.json()["code"]) == (400, "LLM_REJECTED")
+    assert error_of(refused) == "openai/bge-small: HTTP 400"
+    assert await service.listed() == [stored]
