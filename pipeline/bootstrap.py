@@ -38,6 +38,7 @@ from pipeline.models.fallbacks import FallbackModel
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.models.override import ModelFactory
 from pipeline.models.prompted import PromptedModel
+from pipeline.models.vector_length import LengthChecked
 from pipeline.ports import CompactableStore, Embedder, MemoryModel, Reranker, VectorStore
 from pipeline.seals.keys import SealKeys
 from pipeline.settings import Settings, openai_environment
@@ -121,7 +122,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
         mirrored = MirroredPathSearch(mirroring.mirror, mirroring.outbox, walks)
         ledger.graph = Graph(ledger.engine, mirrored)
     vectors = build_vectors(settings, ledger)
-    embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.circuits))
+    embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger))
     index = VectorIndex(
         vectors,
         ledger.memory_vectors,
@@ -156,9 +157,7 @@ def services(settings: Settings, built: Stores) -> Services:
         summary_after=build_summary_after(settings),
         model_factory=ModelFactory.of(
             lambda name: build_model(settings.llm.named(name, allowed), built.ledger.circuits),
-            lambda name: build_embedder(
-                settings.embedder.named(name, allowed), built.ledger.circuits
-            ),
+            lambda name: build_embedder(settings.embedder.named(name, allowed), built.ledger),
         ),
     )
 
@@ -304,15 +303,16 @@ def build_chat(settings: ModelSettings, *, setting: str = LLM) -> JsonLLM:
     return client(_remote(settings, setting))
 
 
-def build_embedder(settings: ModelSettings, circuits: Circuits | None = None) -> Embedder:
+def build_embedder(settings: ModelSettings, ledger: Ledger | None = None) -> Embedder:
     """The configured embedder behind an LRU cache.
 
-    A remote embedder also gets a circuit breaker, if `circuits` is given.
+    With a ledger, a remote embedder also gets a circuit breaker, and its vectors are checked.
     Errors: InvalidInput for an unknown local model.
     """
     embedder = _uncached_embedder(settings)
-    if circuits is not None and not settings.model.startswith("local/"):
-        embedder = GuardedEmbedder(embedder, circuits)
+    if ledger is not None and not settings.model.startswith("local/"):
+        checked = LengthChecked(embedder, ledger.memory_vectors.length)
+        embedder = GuardedEmbedder(checked, ledger.circuits)
     return CachedEmbedder(embedder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -24,7 +25,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from pipeline.domain.vectors import from_bytes
+from pipeline.domain.vectors import FLOAT32, from_bytes
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.tables import ACTIVE, events, memories, messages, shadows
@@ -50,6 +51,8 @@ _AUTHOR = (
 # Memories of replays keep the vectors of their own model and are not in the live index.
 _SERVED = ~exists().where(shadows.c.id == memories.c.project_id)
 
+# Memories of which the length of vectors is read.
+SAMPLED = 100
 BEGINNING = Position(UUID(int=0), at=datetime(1, 1, 1, tzinfo=UTC))
 
 
@@ -65,6 +68,20 @@ class MemoryVectors(Projected):
             select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE"),
         )
         return int(count)
+
+    async def length(self, embedder: str) -> int | None:
+        """Return the length of this embedder's vectors, by a sample; None if it has none of them.
+
+        The most frequent length: earlier releases could store a vector of another one.
+        """
+        some = (
+            select(memories.c.embedder, func.octet_length(memories.c.embedding).label("size"))
+            .order_by(memories.c.id)
+            .limit(SAMPLED)
+        )
+        rows = await fetch(self._single, some)
+        sizes = Counter(row.size for row in rows if row.embedder == embedder and row.size)
+        return sizes.most_common(1)[0][0] // FLOAT32.itemsize if sizes else None
 
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, stale_for_s: float, limit: int

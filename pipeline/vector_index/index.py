@@ -21,7 +21,12 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from pipeline.domain.errors import CollectionMissing, ModelRejected, StoreUnavailable
+from pipeline.domain.errors import (
+    CollectionMissing,
+    ModelRejected,
+    ModelUnavailable,
+    StoreUnavailable,
+)
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.failures import LedgerUnavailable
@@ -291,12 +296,14 @@ class VectorIndex:
     async def _embedded(self, projections: Sequence[Projection]) -> list[Projection]:
         """Embed the rows that have no vector, and store their vectors in the ledger.
 
-        Texts the model rejects get no vector.
+        Likewise those with a vector of another length, which no store accepts. Texts the model
+        rejects get no vector.
         """
+        odd = await self._odd(projections)
         bare = [
-            projection
+            replace(projection, embedder="")
             for projection in projections
-            if projection.wanted and not projection.embedder
+            if projection.wanted and (not projection.embedder or projection.id in odd)
         ]
         if not bare:
             return list(projections)
@@ -313,6 +320,20 @@ class VectorIndex:
             made = [replace(projection, wanted=False) for projection in bare]
         by_id = {projection.id: projection for projection in made}
         return [by_id.get(projection.id, projection) for projection in projections]
+
+    async def _odd(self, projections: Sequence[Projection]) -> set[UUID]:
+        """Return the ids of rows with a vector of another length than those of this model.
+
+        The set is empty while the model does not tell the length.
+        """
+        ours = [row for row in projections if row.embedder == self._embedder.name]
+        if not ours:
+            return set()
+        try:
+            length = await self._embedder.dimensions()
+        except (ModelUnavailable, ModelRejected):
+            return set()
+        return {row.id for row in ours if len(row.vector) != length}
 
     def _by_collection(
         self, projections: Sequence[Projection]

@@ -21,6 +21,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ledger.tables import shadows
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
 from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, Permit
+from pipeline.models.vector_length import LengthChecked
 from pipeline.ports import ExtractionRequest
 from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import RUN_LIMITS, Engine, Hints
@@ -217,6 +218,40 @@ async def test_an_embedder_that_is_down_is_probed_and_its_lanes_resume_with_it(
         await patrol.tick()
         await engine.drain()
     assert {(await engine.event(i)).status for i in ids} == {Status.SUCCEEDED}
+
+
+class Changing(HashEmbedder):
+    """Embedder whose vectors get another length, as after a change of the model at its server."""
+
+    def become(self, dimensions: int) -> None:
+        self._dimensions = dimensions
+
+
+async def test_vectors_of_another_length_are_not_stored_and_their_events_wait(
+    engine: Engine,
+) -> None:
+    changing = Changing()
+    for first in (True, False):  # the second embedder is that of a restarted process
+        embedder = LengthChecked(changing, engine.ledger.memory_vectors.length)
+        guarded = GuardedEmbedder(embedder, engine.ledger.circuits)
+        engine.services = replace(engine.services, embedder=guarded)
+        if first:
+            await engine.add("I like jazz.")
+            await engine.drain()
+        changing.become(32)
+        event_id = await engine.add("I play chess.")
+        await engine.drain()
+        event = await engine.event(event_id)
+        assert event.wait_code == FailureCode.LLM_REJECTED
+        assert event.wait_cause == (
+            "fake/hash: vectors of 32 dimensions instead of 64: another model answers under this"
+            " name. Check MEMLANE_EMBEDDER__MODEL."
+        )
+        changing.become(64)
+        await engine.pass_time(2000)
+        await engine.sweep()
+        await engine.drain()
+        assert (await engine.event(event_id)).status is Status.SUCCEEDED
 
 
 async def test_lanes_that_wait_for_the_store_resume_once_it_answers(engine: Engine) -> None:

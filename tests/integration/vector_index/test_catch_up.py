@@ -16,6 +16,7 @@ from pipeline.search.query import Query
 from pipeline.search.service import DegradedPart, SearchResult, search
 from pipeline.vector_index import index as vector_index
 from pipeline.vector_index.index import VectorIndex
+from tests.support.embedder_hash import DIMENSIONS
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
 from tests.support.vectors_memory import InMemoryVectors
@@ -52,6 +53,21 @@ async def test_collections_written_before_an_error_are_recorded(engine: Engine) 
     assert 0 < left < len(USERS)
     assert await index.catch_up() == left
     assert await stale(engine) == 0
+
+
+async def test_a_stored_vector_of_another_length_is_computed_again(engine: Engine) -> None:
+    """As earlier releases stored it: the store refuses it, and nothing can be compared with it."""
+    await store(engine, 2, 0.5, {"user_id": "maya"})
+    async with engine.ledger.engine.begin() as connection:
+        [odd] = (await connection.scalars(select(memories.c.id).limit(1))).all()
+        short = "UPDATE memories SET embedding = substring(embedding FOR 128) WHERE id = :odd"
+        await connection.execute(text(short), {"odd": odd})
+        await connection.execute(text("UPDATE memories SET projected_version = 0"))
+    assert await engine.services.index.catch_up() == 2
+    async with engine.ledger.engine.connect() as connection:
+        lengths = await connection.scalars(select(func.octet_length(memories.c.embedding)))
+        assert set(lengths) == {4 * DIMENSIONS}
+    assert len((await searched(engine)).hits) == 2
 
 
 async def searched(engine: Engine) -> SearchResult:
