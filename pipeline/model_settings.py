@@ -6,7 +6,14 @@ import json
 from collections.abc import Collection
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import NoDecode
 
 from pipeline.domain.errors import InvalidInput
@@ -27,6 +34,12 @@ class ModelSettings(BaseModel):
     """API key. It is never logged, and sent to that provider only."""
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
     """Timeout of one call, in seconds."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def trimmed(cls, value: object) -> object:
+        """Remove white space around a text, such as the line break at the end of a mounted key."""
+        return without_space(value)
 
     def named(self, model: str, allowed: Collection[str]) -> ModelSettings:
         """These settings for another model: the configured one, or an allowed one.
@@ -92,3 +105,14 @@ class LLMSettings(ModelSettings):
 def words_of(text: str) -> list[str]:
     """The words of a text such as `a, b`."""
     return [word for part in text.split(",") if (word := part.strip())]
+
+
+def without_space(value: object) -> object:
+    """A text without white space around it; any other value unchanged."""
+    match value:
+        case str():
+            return value.strip()
+        case SecretStr():
+            return SecretStr(value.get_secret_value().strip())
+        case _:
+            return value

@@ -23,19 +23,29 @@ from pydantic import (
     BeforeValidator,
     Field,
     SecretStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pipeline.domain.errors import InvalidInput
-from pipeline.model_settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings, words_of
+from pipeline.model_settings import (
+    MINILM,
+    NO_MODEL,
+    RULES,
+    LLMSettings,
+    ModelSettings,
+    without_space,
+    words_of,
+)
 from pipeline.search import calibration
 from pipeline.search.weights import Weights
 
 PREFIX = "MEMLANE_"
 # Stages at once of a worker that waits for models, and of one that computes: they delay each other.
 WAITING_STAGES, COMPUTING_STAGES = 100, 8
+SEAL_KEYS = ("seal_key", "seal_keys_old")
 BROKER_SCHEMES = ("redis", "rediss", "sentinel", "amqp", "amqps")
 
 
@@ -389,6 +399,12 @@ class Settings(BaseSettings):
     six hours.
     """
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def trimmed(cls, value: object, info: ValidationInfo) -> object:
+        """Remove white space around a text; that of a key of seals may have signed some."""
+        return value if info.field_name in SEAL_KEYS else without_space(value)
+
     @field_validator("database_url")
     @classmethod
     def of_postgresql(cls, value: SecretStr | None) -> SecretStr | None:
@@ -527,10 +543,14 @@ class OpenAIVariables:
 def openai_environment() -> OpenAIVariables:
     """OpenAI's variables of this process."""
     names = os.environ  # noqa: TID251  the module that reads the environment
+
+    def read(name: str) -> str | None:
+        return names.get(name, "").strip() or None
+
     return OpenAIVariables(
-        names.get("OPENAI_BASE_URL") or names.get("OPENAI_API_BASE") or None,
-        names.get("OPENAI_API_KEY") or None,
-        names.get("OPENAI_ORGANIZATION") or None,
+        read("OPENAI_BASE_URL") or read("OPENAI_API_BASE"),
+        read("OPENAI_API_KEY"),
+        read("OPENAI_ORGANIZATION"),
     )
 
 

@@ -16,7 +16,7 @@ from pipeline import settings
 from pipeline.bootstrap import build_reranker
 from pipeline.domain.errors import InvalidInput
 from pipeline.model_settings import RULES, ModelSettings
-from pipeline.settings import Settings, known_names, load
+from pipeline.settings import Settings, known_names, load, openai_environment
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,31 @@ def test_processes_of_the_local_stack_follow_the_cores(
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     settings = load()
     assert (settings.api_processes, settings.workers) == processes
+
+
+def test_white_space_around_a_value_is_no_part_of_it(
+    given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a Secret that was made of a file: HTTP clients refuse a header with a line break."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-litellm\n")
+    settings = given(
+        {
+            "MEMLANE_LLM__API_KEY": "sk-1\n",
+            "MEMLANE_LLM__MODEL": " openai/gpt-4o-mini",
+            "MEMLANE_LLM__FALLBACKS": '[{"model": "openai/gpt-4o", "api_key": "sk-2\\n"}]',
+            "MEMLANE_DATABASE_URL": "postgresql://u:p@db/memlane\n",
+            "MEMLANE_CONSOLE": "off\n",
+            "MEMLANE_SEAL_KEY": "thirty-two bytes that sign seals.\n",
+        }
+    )
+    keys = [model.api_key for model in settings.llm.chain]
+    assert [key and key.get_secret_value() for key in keys] == ["sk-1", "sk-2"]
+    assert settings.llm.model == "openai/gpt-4o-mini"
+    assert settings.database_url.get_secret_value() == "postgresql://u:p@db/memlane"
+    assert settings.console == "off"
+    assert openai_environment().api_key == "sk-of-litellm"
+    # What it has signed must stay valid.
+    assert settings.seal_key.get_secret_value().endswith("\n")
 
 
 def test_without_any_setting_the_documented_defaults_hold() -> None:
