@@ -10,7 +10,8 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 
@@ -32,9 +33,13 @@ class HttpSender:
         self._http = httpx.AsyncClient(
             timeout=timeout_s, limits=limits, trust_env=False, follow_redirects=False
         )
+        # The event loop resolves two names at a time, those of the database and the broker among
+        # them, and a look-up without an answer lasts 10 s or longer.
+        self._lookups = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="lookup")
 
     async def close(self) -> None:
         await self._http.aclose()
+        self._lookups.shutdown(wait=False, cancel_futures=True)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         try:
@@ -58,8 +63,8 @@ class HttpSender:
             "POST",
             target.copy_with(host=str(address)),
             content=body,
-            headers={**headers, "Host": urlsplit(url).netloc},
-            extensions={"sni_hostname": target.host},
+            headers={**headers, "Host": target.netloc.decode()},
+            extensions={"sni_hostname": target.raw_host.decode()},
         )
         response = await self._http.send(request, stream=True)
         # The body is not read: it may be endless.
@@ -73,9 +78,8 @@ class HttpSender:
         name.
         """
         port = target.port or (443 if target.scheme == "https" else 80)
-        resolved = await asyncio.get_running_loop().getaddrinfo(
-            target.host, port, type=socket.SOCK_STREAM
-        )
+        resolve = partial(socket.getaddrinfo, target.host, port, type=socket.SOCK_STREAM)
+        resolved = await asyncio.get_running_loop().run_in_executor(self._lookups, resolve)
         # Remove the zone of an IPv6 link-local address.
         addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in resolved]
         if not self._private and not all(map(is_public, addresses)):

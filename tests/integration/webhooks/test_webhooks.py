@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import json
 import socket
+import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, update
 
-from pipeline.adapters.sender_httpx import HttpSender
+from pipeline.adapters.sender_httpx import CONNECTIONS, HttpSender
 from pipeline.domain.errors import InvalidInput, MalformedAnswer, Undeliverable
 from pipeline.domain.events import StageName
 from pipeline.domain.usage import Answer
@@ -504,16 +505,16 @@ async def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_conne
     receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: a second lookup would return another address."""
-    loop, resolved = asyncio.get_running_loop(), []
+    resolved = []
 
-    async def resolve(host: str, port: int, **_: object) -> list[Any]:
+    def resolve(host: str, port: int, **_: object) -> list[Any]:
         resolved.append(host)
         where = "127.0.0.1" if len(resolved) == 1 else "127.0.0.2"
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where, port))]
 
     sender = HttpSender(timeout_s=2, private=True)
     with monkeypatch.context() as patched:
-        patched.setattr(loop, "getaddrinfo", resolve)
+        patched.setattr(socket, "getaddrinfo", resolve)
         url = f"http://hooks.example:{receiver.port}/here"
         assert await sender.post(url, b"{}", {"webhook-id": "1"}) == 200
     await sender.close()
@@ -524,15 +525,58 @@ async def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_conne
 async def test_a_name_with_one_private_address_among_public_ones_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def resolve(_host: str, port: int, **_: object) -> list[Any]:
+    def resolve(_host: str, port: int, **_: object) -> list[Any]:
         return [(2, 1, 6, "", (ip, port)) for ip in ("93.184.216.34", "10.0.0.1")]
 
     sender = HttpSender(timeout_s=2, private=False)
     with monkeypatch.context() as patched:
-        patched.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+        patched.setattr(socket, "getaddrinfo", resolve)
         with pytest.raises(Undeliverable, match="private address"):
             await sender.post("http://hooks.example/", b"", {})
     await sender.close()
+
+
+async def test_names_that_are_not_resolved_delay_no_other_delivery(
+    receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name server that does not answer: each look-up lasts longer than a try."""
+    answered = threading.Event()
+
+    def resolve(host: str, port: int, **_: object) -> list[Any]:
+        if host == "dead.example":
+            answered.wait(20)
+            raise socket.gaierror
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    sender = HttpSender(timeout_s=20, private=True)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    dead = [
+        asyncio.create_task(sender.post("http://dead.example/", b"{}", {}))
+        for _ in range(CONNECTIONS - 1)
+    ]
+    await asyncio.sleep(0)
+    url = f"http://hooks.example:{receiver.port}/here"
+    assert await sender.post(url, b"{}", {"webhook-id": "1"}) == 200
+    assert not any(task.done() for task in dead)
+    answered.set()
+    for error in await asyncio.gather(*dead, return_exceptions=True):
+        assert isinstance(error, Undeliverable)
+    await sender.close()
+
+
+async def test_a_name_with_letters_beyond_ascii_is_delivered_to(
+    receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def resolve(_host: str, port: int, **_: object) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    sender = HttpSender(timeout_s=2, private=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", resolve)
+        url = f"http://bücher.example:{receiver.port}/here"
+        assert await sender.post(url, b"{}", {"webhook-id": "1"}) == 200
+    await sender.close()
+    assert receiver.seen[0].headers["host"] == f"xn--bcher-kva.example:{receiver.port}"
 
 
 async def test_a_receiver_that_never_answers_costs_its_time_and_no_more() -> None:
