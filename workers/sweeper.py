@@ -49,6 +49,9 @@ SUMMARIES_A_TICK, SUMMARY_S = 100, 300.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
 # Time limit of each part of a tick: longer than those of a statement and of the broker.
 PART_S = 20.0
+# Time limit of the deletion of one kind of rows: one that always reaches it leaves time for others.
+DELETION_S = 12.0
+Deletion = Callable[[], Awaitable[int]]
 # Codes of lanes that wait for a model.
 MODEL_WAITS = (FailureCode.LLM_UNAVAILABLE, FailureCode.LLM_REJECTED)
 PING_S = 2.0
@@ -184,29 +187,29 @@ class Sweeper:
         return number
 
     async def let_go(self) -> None:
-        """Delete the rows whose retention time is over."""
-        keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
-        answers = await self._retention.forget_answers()
-        jobs = await self._retention.forget_profile_jobs()
-        values = await self._retention.forget_profile_values()
-        states = await self._retention.forget_past_states()
-        runs = await self._retention.forget_private_runs()
-        erased = await self._forget_erased()
-        audit, samples = (
-            await self._retention.forget_audit(),
-            await self._retention.forget_samples(),
-        )
-        usage = await self._retention.forget_usage()
-        counts = {"keys": keys, "outputs": outputs, "answers": answers, "runs": runs}
-        counts |= {
-            "profile_values": values,
-            "past_states": states,
-            "erased": erased,
-            "jobs": jobs,
-            "audit": audit,
-            "samples": samples,
-            "usage": usage,
+        """Delete the rows whose retention time is over, each kind on its own."""
+        retention = self._retention
+        deletions = {
+            "keys": retention.forget_keys,
+            "outputs": retention.drop_outputs,
+            "answers": retention.forget_answers,
+            "jobs": retention.forget_profile_jobs,
+            "profile_values": retention.forget_profile_values,
+            "past_states": retention.forget_past_states,
+            "runs": retention.forget_private_runs,
+            "erased": self._forget_erased,
+            "audit": retention.forget_audit,
+            "samples": retention.forget_samples,
+            "usage": retention.forget_usage,
         }
+        counts = dict.fromkeys(deletions, 0)
+        for name, forget in deletions.items():
+
+            async def delete(name: str = name, forget: Deletion = forget) -> None:
+                counts[name] = await forget()
+
+            delete.__name__ = f"delete_{name}"
+            await sweeper_jobs.attempt(delete, limit_s=DELETION_S)
         if any(counts.values()):
             log.info("retention_over", **counts)
 

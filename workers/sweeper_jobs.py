@@ -56,11 +56,13 @@ async def under_way(
             dispatcher=dispatcher,
         )
 
-    courses = [
+    courses: list[tuple[Chore, float | None]] = [
         *_erasures(stores),
         (refresh, CHORE_S),
         *_repairs(stores),
-        (webhook_delivery.deliver, CHORE_S),
+        # It ends when no delivery is due, which may be never: a limit would end tries half-way, and
+        # their receivers would get them twice. Each try has a limit of its own.
+        (webhook_delivery.deliver, None),
         (stores.ledger.seals.seal, CHORE_S),
     ]
     if stores.mirroring is None:
@@ -146,8 +148,8 @@ def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
     ]
 
 
-async def attempt(chore: Chore, *, limit_s: float) -> None:
-    """Run a job once, within `limit_s` seconds. Exceptions are logged, not raised."""
+async def attempt(chore: Chore, *, limit_s: float | None) -> None:
+    """Run a job once, within `limit_s` seconds, if any. Exceptions are logged, not raised."""
     name = getattr(chore, "__name__", type(chore).__name__)
     try:
         async with asyncio.timeout(limit_s):
@@ -158,7 +160,7 @@ async def attempt(chore: Chore, *, limit_s: float) -> None:
         log.error("chore_crashed", chore=name, exc_info=error)
 
 
-async def _again_and_again(chore: Chore, *, pause_s: float, limit_s: float) -> None:
+async def _again_and_again(chore: Chore, *, pause_s: float, limit_s: float | None) -> None:
     """Run a job forever, with `pause_s` seconds between two runs."""
     while True:
         await attempt(chore, limit_s=limit_s)

@@ -45,6 +45,49 @@ async def test_a_chore_that_hangs_is_given_up() -> None:
         await sweeper_jobs.attempt(asyncio.Event().wait, limit_s=0.0)
 
 
+class Endless:
+    """Deliveries that never end, as with receivers that always have some."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    async def deliver(self) -> None:
+        self.begun += 1
+        await asyncio.Event().wait()
+
+    async def close(self) -> None: ...
+
+
+class Sealing:
+    """Stores of which only the seals do something: they count their runs."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def __getattr__(self, name: str) -> Sealing:
+        return self
+
+    async def seal(self) -> None:
+        self.runs += 1
+
+
+async def test_deliveries_go_on_for_longer_than_any_other_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    endless, stores = Endless(), Sealing()
+    monkeypatch.setattr(sweeper_jobs, "CHORE_S", 0.0)
+    monkeypatch.setattr("pipeline.bootstrap.build_webhook_delivery", lambda *_: (endless, endless))
+    settings: Any = SimpleNamespace(sweep_s=0.0, profile_pause_s=60.0)
+    dispatcher: Any = None
+
+    async def others_ran_often() -> bool:
+        return stores.runs >= 5
+
+    async with sweeper_jobs.under_way(settings, cast("Any", stores), dispatcher):
+        await wait_until(others_ran_often, within_s=WITHIN_S, what="runs of another job")
+        assert endless.begun == 1
+
+
 @pytest.mark.parametrize(
     "broken", ["resume", "restore", "resend_hints", "curate", "summarize", "let_go"]
 )
@@ -94,6 +137,35 @@ class FakeRetention:
 
     async def forget_erased(self) -> int:
         return self.erased.pop(0)
+
+
+class Partial(FakeRetention):
+    """Cannot delete keys, and hangs with outputs; counts the other deletions."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.done: set[str] = set()
+
+    def __getattr__(self, name: str) -> Callable[[], Any]:
+        async def delete() -> int:
+            self.done.add(name)
+            return 1
+
+        return delete
+
+    async def forget_keys(self) -> int:
+        raise Broken
+
+    async def drop_outputs(self) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+
+async def test_rows_that_cannot_be_deleted_keep_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.sweeper.DELETION_S", 0.0)
+    retention = Partial()
+    await sweeper_with(retention).let_go()
+    assert {"forget_answers", "forget_audit", "forget_samples", "forget_usage"} <= retention.done
 
 
 async def test_erased_events_are_deleted_in_each_tick_until_none_is_left() -> None:
