@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import bindparam, case, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -25,6 +25,9 @@ FAILURES = 3
 # Maximum delay before the next probe, also if the provider asks for more.
 LONGEST_S = 3_600.0
 PROBE_EVERY = timedelta(seconds=2)
+# Time after its due probe from which a circuit counts as that of a provider that is no longer used:
+# while a lane waits for a provider, it is probed every few seconds.
+UNUSED_FOR = timedelta(minutes=10)
 # Seconds that a process caches "no failures", so that a search reads no row. Failures in another
 # process are seen with this delay.
 CLOSED_FOR_S = 1.0
@@ -174,10 +177,10 @@ class Circuits:
         return CallFailure(row.cause, rejected=rejected, is_open=row.failures >= FAILURES)
 
     async def cooling(self, project_id: ProjectId) -> list[CoolDown]:
-        """The open circuits that concern a project, oldest first."""
+        """The open circuits in use that concern a project, oldest first."""
         names = ("provider", "failures", "since", "probe_at", "cause", "code")
         query = select(*(cooldowns.c[name] for name in names)).where(
-            cooldowns.c.failures >= FAILURES,
+            _in_use(),
             func.coalesce(cooldowns.c.project_id, project_id) == project_id,
         )
         async with self._engine.connect() as connection:
@@ -185,11 +188,13 @@ class Circuits:
             return [CoolDown(**row._asdict()) for row in rows]
 
     async def down(self) -> tuple[int, int]:
-        """Number of open circuits, and the number of those that are due for a probe."""
+        """Number of open circuits in use, and the number of those that are due for a probe."""
         due = func.count().filter(cooldowns.c.probe_at <= func.now())
-        query = (
-            select(func.count(), due).select_from(cooldowns).where(cooldowns.c.failures >= FAILURES)
-        )
+        query = select(func.count(), due).select_from(cooldowns).where(_in_use())
         async with self._engine.connect() as connection:
             row = (await connection.execute(query)).one()
         return row[0], row[1]
+
+
+def _in_use() -> ColumnElement[bool]:
+    return and_(cooldowns.c.failures >= FAILURES, cooldowns.c.probe_at > func.now() - UNUSED_FOR)

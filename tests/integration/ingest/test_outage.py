@@ -8,7 +8,7 @@ from typing import cast
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import func, insert, update
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable, SettingRejected, StoreUnavailable
@@ -18,9 +18,9 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer, Usage
 from pipeline.domain.vectors import Vector
-from pipeline.ledger.tables import shadows
+from pipeline.ledger.tables import cooldowns, shadows
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
-from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, Permit
+from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, UNUSED_FOR, Permit
 from pipeline.models.vector_length import LengthChecked
 from pipeline.ports import ExtractionRequest
 from tests.support.embedder_hash import HashEmbedder
@@ -162,6 +162,29 @@ async def test_a_provider_that_names_a_time_is_left_alone_until_then(
     await engine.pass_time(15)
     assert await engine.ledger.circuits.enter(remote.name, engine.project.id) is Permit.PROBE
     assert await engine.ledger.circuits.enter(remote.name, engine.project.id) is Permit.REFUSED
+
+
+async def test_a_model_that_is_used_no_more_delays_no_lane(engine: Engine, remote: Remote) -> None:
+    """As after a change of the model because of its outage: its circuit stays open."""
+    circuits = engine.ledger.circuits
+    for _ in range(FAILURES):
+        await circuits.failed("openai/former", retry_after_s=None)
+    assert [provider.provider for provider in await circuits.cooling(engine.project.id)] == [
+        "openai/former"
+    ]
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(update(cooldowns).values(probe_at=func.now() - 2 * UNUSED_FOR))
+    remote.up = False
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(20)]
+    await engine.drain()
+    remote.up = True
+    await circuits.answered(remote.name)
+    patrol = sweeper(engine)
+    for _ in range(2):
+        await patrol.tick()
+        await engine.drain()
+    assert {(await engine.event(event_id)).status for event_id in ids} == {Status.SUCCEEDED}
+    assert await circuits.cooling(engine.project.id) == []
 
 
 async def test_one_failed_call_does_not_open_the_circuit(engine: Engine, remote: Remote) -> None:
