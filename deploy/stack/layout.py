@@ -144,10 +144,15 @@ class Layout:
             else:
                 path.unlink()
 
+    def has_secret(self, name: str) -> bool:
+        """True if there is a password in file `name`."""
+        path = self.root / name
+        return path.exists() and bool(path.read_text().strip())
+
     def secret(self, name: str) -> str:
         """The random password in file `name`, created at the first call."""
         path = self.root / name
-        if not path.exists():
+        if not self.has_secret(name):
             write_private(path, secrets.token_hex(24))
         return path.read_text().strip()
 

@@ -23,6 +23,7 @@ from deploy.stack.ports import HOST
 from deploy.stack.server import Server, exchange, own_environment
 
 USER = DATABASE = "memlane"
+PASSWORD = "postgres_password"  # noqa: S105  name of its file
 PROTOCOL_3 = 196_608
 BACKENDS_END_WITHIN_S = 2.0
 KILLED_WITHIN_S = 5.0
@@ -70,6 +71,8 @@ class Postgres(Server):
         self._bin = find_binaries()
         self._data = self.layout.root / "postgres"
         self._user = "self"
+        # Asked here: the first read of the URL creates a password.
+        self._password_lost = not self.layout.has_secret(PASSWORD)
 
     @property
     def url(self) -> str:
@@ -78,7 +81,7 @@ class Postgres(Server):
 
     @property
     def _password(self) -> str:
-        return self.layout.secret("postgres_password")
+        return self.layout.secret(PASSWORD)
 
     def prepare(self) -> None:
         """Create the cluster, or open an existing one."""
@@ -88,6 +91,9 @@ class Postgres(Server):
         else:
             self.end_rest()
             disarm_stale_lock(self._data)
+            if self._password_lost:
+                self._replace_password()
+        self._password_lost = False
 
     def end_rest(self) -> None:
         """End processes that an earlier server left behind."""
@@ -134,6 +140,11 @@ class Postgres(Server):
         self._step("postgres", "--single", "-j", "-D", data, "postgres", text=create)
         (draft / "data").rename(self._data)
         shutil.rmtree(draft)
+
+    def _replace_password(self) -> None:
+        """Set the password of the file in an existing cluster, whose former one is lost."""
+        change = f"ALTER ROLE {USER} PASSWORD '{self._password}'\n"
+        self._step("postgres", "--single", "-j", "-D", str(self._data), DATABASE, text=change)
 
     def _step(self, program: str, *arguments: str, text: str = "") -> None:
         with self.layout.log_file(self.name).open("a") as log:

@@ -52,9 +52,21 @@ class Redis(Server):
     def _config(self) -> Path:
         return self.layout.root / "redis" / "redis.conf"
 
+    @property
+    def _starting(self) -> Path:
+        """File that exists from a start until the server answers."""
+        return self._config.parent / "starting"
+
     def prepare(self) -> None:
-        """Create its data directory."""
+        """Create its data directory. Its messages are deleted if it did not start with them.
+
+        It refuses a log of messages that ends with zeros, as after a power loss.
+        The sweeper publishes all due hints again.
+        """
         self._config.parent.mkdir(mode=0o700, exist_ok=True)
+        if self._starting.exists():
+            shutil.rmtree(self._config.parent / "appendonlydir", ignore_errors=True)
+        self._starting.touch()
         config = REDIS_CONFIG.format(host=HOST, port=self.port, password=self._password)
         write_private(self._config, config)
 
@@ -67,7 +79,10 @@ class Redis(Server):
         """True if the server answers."""
         wanted = b"+OK\r\n+PONG\r\n"
         request = f"AUTH {self._password}\r\nPING\r\n".encode()
-        return exchange(self.port, request, enough=len(wanted)) == wanted
+        answers = exchange(self.port, request, enough=len(wanted)) == wanted
+        if answers:
+            self._starting.unlink(missing_ok=True)
+        return answers
 
 
 def find_redis() -> Path:

@@ -18,6 +18,7 @@ import asyncpg
 import pytest
 
 from deploy.stack import ports
+from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, identify, wait_gone, working_in
 from deploy.stack.journal import Phase, ProcessState
 from deploy.stack.layout import PROJECT_ROOT, Layout
@@ -328,6 +329,34 @@ def checkpointer(root: Path) -> Identity:
             if "checkpointer" in Path(f"/proc/{identity.pid}/cmdline").read_text():
                 return identity
     raise AssertionError("no checkpointer runs")
+
+
+def test_redis_starts_beside_a_log_that_a_power_loss_has_broken(tmp_path: Path) -> None:
+    with Redis(tmp_path) as redis:
+        redis.kill()
+        [log] = (tmp_path / "redis").glob("appendonlydir/*.incr.aof")
+        with log.open("ab") as file:
+            file.write(bytes(4_096))
+        with pytest.raises(StackError, match="Bad file format"):
+            redis.start()
+        redis.start()  # as the supervisor does
+        assert redis.ready()
+
+
+@pytest.mark.parametrize("left", [None, ""], ids=["deleted", "emptied by a power loss"])
+async def test_postgres_gets_another_password_if_its_file_is_lost(
+    tmp_path: Path, left: str | None
+) -> None:
+    file = tmp_path / "postgres_password"
+    with Postgres(tmp_path):
+        file.unlink()
+        if left is not None:
+            file.write_text(left)
+    with Postgres(tmp_path) as postgres:
+        assert file.read_text()
+        connection = await asyncpg.connect(postgres.url)
+        assert await connection.fetchval("SELECT 1") == 1
+        await connection.close()
 
 
 @pytest.mark.parametrize("kind", [Postgres, Redis, Chroma])
