@@ -27,7 +27,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.model_settings import (
@@ -557,10 +557,21 @@ def openai_environment() -> OpenAIVariables:
 def load() -> Settings:
     """The settings of this process, read from its environment.
 
-    Errors: InvalidInput for an unknown variable; pydantic's ValidationError for an invalid value.
+    Errors: InvalidInput for an unknown variable, and for a text as the value of a whole group;
+    pydantic's ValidationError for an invalid value.
     """
     require_known(given_names())
-    return Settings()
+    try:
+        return Settings()
+    except SettingsError as error:
+        raise InvalidInput(_not_a_group(str(error))) from None
+
+
+def _not_a_group(error: str) -> str:
+    """The sentence for an error of pydantic-settings, which names the field of the group."""
+    named = re.search(r'field "(\w+)"', error)
+    group = PREFIX + named[1].upper() if named else "A group of settings"
+    return f"{group} is a group of settings: name the model in {group}__MODEL."
 
 
 def require_known(names: Iterable[str], *, source: str = "") -> None:

@@ -48,6 +48,12 @@ def test_processes_of_the_local_stack_follow_the_cores(
     assert (settings.api_processes, settings.workers) == processes
 
 
+@pytest.mark.parametrize("name", ["MEMLANE_LLM", "MEMLANE_EMBEDDER", "memlane_reranker"])
+def test_a_model_in_the_name_of_its_group_is_refused_by_name(given: Any, name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^{name.upper()} .* {name.upper()}__MODEL"):
+        given({name: "openai/gpt-4o-mini"})
+
+
 def test_white_space_around_a_value_is_no_part_of_it(
     given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
