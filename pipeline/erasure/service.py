@@ -10,16 +10,16 @@ from an empty scope. Messages in the broker carry only ids of lanes, so there is
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from uuid import UUID
 
 import structlog
 
-from pipeline.domain.errors import Conflict, MemlaneError, StageError
+from pipeline.domain.errors import Conflict, MemlaneError, StageError, StoreUnavailable
 from pipeline.domain.tenants import OrganizationId, ProjectId
-from pipeline.erasure.store import Erasures, OwnerKey
+from pipeline.erasure.store import Erasures, OwnerKey, PendingErasure
 from pipeline.graph.mirror import Mirroring
 from pipeline.ledger.failures import LedgerUnavailable, StatementRefused, is_out_of_reach
 from pipeline.tenants.delete_project import ProjectDeletion
@@ -139,22 +139,47 @@ async def finish(
     processed.
 
     Safe to run in any number of processes and to repeat at any point. Errors: StoreUnavailable; the
-    erasures that were not processed stay due.
+    erasures that were not processed stay due. One that fails stops no other one while the store
+    answers.
     """
     done = 0
+    failure: StoreUnavailable | None = None
     while claimed := await erasures.claim(of_sessions=of_sessions, limit=AT_ONCE):
         await erasures.fold_books()
-        vectors = await index.holding(
-            *(SoughtIds(erasure.memory_ids, erasure.owner_hashes) for erasure in claimed)
-        )
-        stored = {key for ids in vectors.values() for key in ids}
-        uncounted = [erasure for erasure in claimed if erasure.vectors is None]
-        await erasures.record_vectors(
-            {each.event_id: len(stored.intersection(each.memory_ids)) for each in uncounted}
-        )
-        await index.drop(vectors)
+        dropped: list[UUID] = []
+        try:
+            dropped += await _drop(claimed, erasures, index)
+        except StoreUnavailable:
+            if not await index.answers():
+                raise
+            for each in claimed:
+                try:
+                    dropped += await _drop([each], erasures, index)
+                except StoreUnavailable as error:
+                    failure = error
         if mirroring is not None:
             await mirroring.settle()
-        await erasures.end([erasure.event_id for erasure in claimed])
-        done += len(claimed)
+        await erasures.end(dropped)
+        done += len(dropped)
+    if failure is not None:
+        raise failure
     return done
+
+
+async def _drop(
+    claimed: Sequence[PendingErasure], erasures: Erasures, index: VectorIndex
+) -> list[UUID]:
+    """Delete the vectors of these erasures, and store their numbers. Returns their events' ids.
+
+    Errors: StoreUnavailable.
+    """
+    vectors = await index.holding(
+        *(SoughtIds(erasure.memory_ids, erasure.owner_hashes) for erasure in claimed)
+    )
+    stored = {key for ids in vectors.values() for key in ids}
+    uncounted = [erasure for erasure in claimed if erasure.vectors is None]
+    await erasures.record_vectors(
+        {each.event_id: len(stored.intersection(each.memory_ids)) for each in uncounted}
+    )
+    await index.drop(vectors)
+    return [erasure.event_id for erasure in claimed]

@@ -17,7 +17,7 @@ from datetime import timedelta
 
 import structlog
 
-from pipeline.domain.errors import CollectionMissing
+from pipeline.domain.errors import CollectionMissing, StoreUnavailable
 from pipeline.ports import CompactableStore
 from pipeline.vector_index.compactions import Compactions
 
@@ -51,22 +51,37 @@ class Compaction:
     async def run(self) -> list[str]:
         """Compact all collections that are due. Returns their names.
 
-        Can be stopped at any point. Errors: StoreUnavailable.
+        Can be stopped at any point. A collection that fails stops no other one while the store
+        answers. Errors: StoreUnavailable.
         """
         done: list[str] = []
+        failure: StoreUnavailable | None = None
         async with self._compactions.alone() as is_alone:
             if not is_alone:
                 return done
             due = await self._compactions.due(least=self._least, limit=LOOKED_AT)
             await self._clear(due)
             for name, deleted in due.items():
-                info = await self._store.col_info(name)
-                if info is None:
-                    await self._compactions.forget(name)
-                elif deleted >= info.count and await self._compact(name):
-                    log.info("collection_compacted", records=info.count, deleted=deleted)
-                    done.append(name)
+                try:
+                    if await self._compact_if_worn(name, deleted):
+                        done.append(name)
+                except StoreUnavailable as error:
+                    await self._store.ping()
+                    failure = error
+        if failure is not None:
+            raise failure
         return done
+
+    async def _compact_if_worn(self, name: str, deleted: int) -> bool:
+        """Compact a collection with as many deleted records as others. False if it is not."""
+        info = await self._store.col_info(name)
+        if info is None:
+            await self._compactions.forget(name)
+            return False
+        if deleted < info.count or not await self._compact(name):
+            return False
+        log.info("collection_compacted", records=info.count, deleted=deleted)
+        return True
 
     async def _clear(self, due: dict[str, int]) -> None:
         """Delete what interrupted compactions have left, but for copies that are continued."""

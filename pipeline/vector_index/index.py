@@ -129,9 +129,9 @@ class VectorIndex:
         """Write these rows and record their versions. Returns the number written.
 
         Rows of collections that are being compacted stay stale. Rows erased in the meantime are
-        deleted again. Errors: StoreUnavailable; the versions of
-        collections written before it are recorded, and rows that the store may have written, or
-        may write late, are marked as stale.
+        deleted again. Errors: StoreUnavailable; while the store answers, a collection that fails
+        stops no other one. The versions of collections that were written are recorded, and rows
+        that the store may have written, or may write late, are marked as stale.
         """
         written, self._unrecorded = self._unrecorded, []
         own = await self.large.collections_of(projections)
@@ -144,8 +144,10 @@ class VectorIndex:
             except StoreUnavailable as error:
                 failure = error
                 written += [replace(row, version=UNKNOWN) for row in some]
-                break
-            written += some
+                if not await self.answers():
+                    break
+            else:
+                written += some
         # One statement for all collections: it costs more than most of their requests.
         erased = set(await self._record(written))
         gone = [row for row in written if row.id in erased]
@@ -155,6 +157,14 @@ class VectorIndex:
         if failure is not None:
             raise failure
         return len(projections)
+
+    async def answers(self) -> bool:
+        """Tell if the store answers, so that a failed operation concerns its collection alone."""
+        try:
+            await self._store.ping()
+        except StoreUnavailable:
+            return False
+        return True
 
     async def _not_paused(self, projections: Sequence[Projection], own: Own) -> list[Projection]:
         """Return the rows none of whose collections is being compacted."""

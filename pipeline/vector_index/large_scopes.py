@@ -25,7 +25,7 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain.errors import CollectionMissing
+from pipeline.domain.errors import CollectionMissing, StoreUnavailable
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
@@ -152,9 +152,11 @@ class LargeScopes:
         """Fill the requested collections. Returns the number of rows written.
 
         `write`: writes stale rows to the whole index. Can be stopped at any point, and continues at
-        the last page. Errors: StoreUnavailable, ModelUnavailable.
+        the last page. A collection that fails stops no other one while the store answers. Errors:
+        StoreUnavailable, ModelUnavailable.
         """
         own, count = self._source.own, 0
+        failure: StoreUnavailable | None = None
         if not await own.filling(self._family):
             return 0
         async with own.alone() as is_alone:
@@ -163,6 +165,11 @@ class LargeScopes:
                     count += await self._fill(collection, write)
                 except CollectionMissing:
                     await self._forget([collection.name])
+                except StoreUnavailable as error:
+                    await self._store.ping()
+                    failure = error
+        if failure is not None:
+            raise failure
         return count
 
     async def _fill(self, collection: OwnCollection, write: Write) -> int:

@@ -344,6 +344,45 @@ async def test_an_erasure_waits_for_an_index_that_is_down_and_ends_once_it_is_ba
     assert await vectors(engine) == set()
 
 
+class OneUnreadable(InMemoryVectors):
+    """Store that answers, but not for this collection."""
+
+    def __init__(self, store: InMemoryVectors, name: str) -> None:
+        vars(self).update(vars(store))
+        self._unreadable = name
+
+    async def get(self, name: str, ids: Sequence[UUID]) -> list[VectorRecord]:
+        if name == self._unreadable:
+            raise StoreUnavailable("Chroma answered 500.")
+        return await super().get(name, ids)
+
+
+async def test_an_erasure_whose_vectors_cannot_be_deleted_stops_no_other(engine: Engine) -> None:
+    index = engine.services.index
+    owners = [OwnerKey("user", name) for name in ("maya", "jon", "lea", "ana")]
+    for owner in owners:
+        await engine.add("I like jazz.", user_id=owner.id)
+    await engine.drain()
+    assert await index.catch_up() == len(owners)
+    events = [
+        await erasure.erase(engine.project.id, owner, erasures=engine.ledger.erasures)
+        for owner in owners
+    ]
+    unreadable = index.collection(engine.scope("maya"))
+    broken = VectorIndex(
+        OneUnreadable(engine.vectors, unreadable),
+        engine.ledger.memory_vectors,
+        engine.services.embedder,
+        buckets=4,
+    )
+    with pytest.raises(StoreUnavailable):
+        await erasure.finish(erasures=engine.ledger.erasures, index=broken)
+    hit = [index.collection(engine.scope(owner.id)) == unreadable for owner in owners]
+    assert not all(hit)
+    statuses = [(await engine.event(event_id)).status for event_id in events]
+    assert statuses == ["RUNNING" if same else "SUCCEEDED" for same in hit]
+
+
 async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count(
     engine: Engine,
 ) -> None:

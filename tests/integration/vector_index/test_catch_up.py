@@ -55,6 +55,32 @@ async def test_collections_written_before_an_error_are_recorded(engine: Engine) 
     assert await stale(engine) == 0
 
 
+class OneBroken(InMemoryVectors):
+    """Store that answers, but not for its first collection."""
+
+    first: str | None = None
+
+    async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
+        self.first = self.first or name
+        if name == self.first:
+            raise StoreUnavailable("Chroma answered 500.")
+        await super().insert(name, records)
+
+
+async def test_a_collection_that_fails_keeps_no_other_from_being_written(engine: Engine) -> None:
+    for user in USERS:
+        await engine.add("I like jazz.", user_id=user)
+    await engine.drain()
+    index, broken = engine.services.index, OneBroken()
+    fragile = VectorIndex(broken, index.source, engine.services.embedder, buckets=64)
+    with pytest.raises(StoreUnavailable):
+        await fragile.catch_up()
+    records = [await broken.list(name, where={}, limit=10) for name in await broken.list_cols()]
+    written = sum(map(len, records))
+    assert written > 1
+    assert await stale(engine) == len(USERS) - written
+
+
 async def test_a_stored_vector_of_another_length_is_computed_again(engine: Engine) -> None:
     """As earlier releases stored it: the store refuses it, and nothing can be compared with it."""
     await store(engine, 2, 0.5, {"user_id": "maya"})

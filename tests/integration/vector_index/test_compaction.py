@@ -13,6 +13,7 @@ from sqlalchemy import func, select, update
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.scope import Scope
 from pipeline.ledger.tables import compactions, memories
+from pipeline.ports import CollectionInfo
 from pipeline.vector_index import compactions as counting
 from pipeline.vector_index.compaction import COPY, FORMER, Compaction
 from pipeline.vector_index.compactions import Compactions
@@ -122,6 +123,23 @@ async def test_a_collection_with_more_deleted_records_than_others_is_replaced(
     assert await worn.list_cols() == [name_of(engine)]
     assert await deleted(engine) == {}
     assert await compaction(engine).run() == []
+
+
+async def test_a_collection_that_fails_keeps_no_other_from_being_replaced(
+    engine: Engine, worn: Chroma, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = worn.col_info
+
+    async def of_others(name: str) -> CollectionInfo | None:
+        if name == "memories-broken":
+            raise StoreUnavailable("Chroma answered 500.")
+        return await info(name)
+
+    await engine.ledger.memory_vectors.compactions.count("memories-broken", 1_000_000)
+    monkeypatch.setattr(worn, "col_info", of_others)
+    with pytest.raises(StoreUnavailable):
+        await compaction(engine).run()
+    assert worn.replaced == [name_of(engine)]
 
 
 @pytest.mark.parametrize("least", [OLD, OLD + 1])

@@ -167,6 +167,20 @@ async def test_a_memory_written_before_the_collection_is_created_is_in_it(
     assert await near(engine) == await active(engine)
 
 
+async def test_a_collection_that_cannot_be_filled_stops_no_other(
+    engine: Engine, store_of: Watched
+) -> None:
+    async def fail() -> None:
+        raise StoreUnavailable("Chroma answered 500.")
+
+    await requested(engine)
+    await requested(engine, {"user_id": "jon"})
+    store_of.before_write = fail
+    with pytest.raises(StoreUnavailable):
+        await engine.services.index.fill_large()
+    assert sorted(await state(engine)) == ["FILLING", "SERVED"]
+
+
 async def test_a_large_scope_is_searched_in_its_own_collection_without_a_filter(
     engine: Engine, store_of: Watched
 ) -> None:
