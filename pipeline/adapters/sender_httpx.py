@@ -20,6 +20,9 @@ from pipeline.webhooks.addresses import Address, is_public
 
 # Maximum number of deliveries that one process attempts at the same time.
 CONNECTIONS = 64
+# Look-ups at the same time: one without an answer lasts up to four times as long as its delivery,
+# with several name servers or search domains.
+LOOKUPS = 4 * CONNECTIONS
 
 
 class HttpSender:
@@ -35,7 +38,7 @@ class HttpSender:
         )
         # The event loop resolves two names at a time, those of the database and the broker among
         # them, and a look-up without an answer lasts 10 s or longer.
-        self._lookups = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="lookup")
+        self._lookups = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="lookup")
 
     async def close(self) -> None:
         await self._http.aclose()

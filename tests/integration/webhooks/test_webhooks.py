@@ -17,7 +17,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, update
 
-from pipeline.adapters.sender_httpx import CONNECTIONS, HttpSender
+from pipeline.adapters.sender_httpx import LOOKUPS, HttpSender
 from pipeline.domain.errors import InvalidInput, MalformedAnswer, Undeliverable
 from pipeline.domain.events import StageName
 from pipeline.domain.usage import Answer
@@ -552,7 +552,7 @@ async def test_names_that_are_not_resolved_delay_no_other_delivery(
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     dead = [
         asyncio.create_task(sender.post("http://dead.example/", b"{}", {}))
-        for _ in range(CONNECTIONS - 1)
+        for _ in range(LOOKUPS - 1)
     ]
     await asyncio.sleep(0)
     url = f"http://hooks.example:{receiver.port}/here"
