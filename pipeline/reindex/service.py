@@ -12,15 +12,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import structlog
+
+from pipeline.domain.errors import InvalidInput, ModelRejected
 from pipeline.ports import Embedder
 from pipeline.reindex.store import FIRST, Indexes, ReindexProgress
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projections import Projection
 
+log = structlog.get_logger()
+
 AT_ONCE = 200
 # Number of rows that the last pass may leave: they are stale in the new index, and written by the
 # processes that use it.
 REST = 100
+# A text that every embedder takes, and the error if this one does not.
+PLAIN = "I like tea."
+REFUSES_ALL = (
+    "The embedder refuses all texts, so no index is built. Check MEMLANE_EMBEDDER__MODEL with"
+    " `memlane doctor`."
+)
 
 Tell = Callable[[ReindexProgress], None]
 
@@ -30,7 +41,9 @@ async def reindex(
 ) -> bool:
     """Make the index complete, with all its parts. True if it is not the live index.
 
-    Errors: Conflict while another reindex runs; StoreUnavailable, ModelUnavailable.
+    A text that the embedder refuses is left out: it is found by words. Errors: Conflict while
+    another reindex runs; InvalidInput if the embedder refuses all texts; StoreUnavailable,
+    ModelUnavailable.
     """
     async with states.alone():
         if await states.live() in (None, indexes[0].name):
@@ -43,7 +56,12 @@ async def reindex(
 async def _build(
     states: Indexes, indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell
 ) -> None:
+    """Build the index beside the live one. Errors: InvalidInput if all texts are refused."""
     name = indexes[0].name
+    try:
+        await embedder.embed([PLAIN])
+    except ModelRejected:
+        raise InvalidInput(REFUSES_ALL) from None
     if not await states.known(name):
         for index in indexes:
             await index.wipe()  # remains of an abandoned build
@@ -68,10 +86,14 @@ async def _pass(states: Indexes, indexes: Sequence[VectorIndex], tell: Tell) -> 
 
 async def _build_in(states: Indexes, index: VectorIndex, unbuilt: Sequence[Projection]) -> None:
     fitting = await index.fitting(unbuilt)
+    pairs = list(zip(unbuilt, fitting, strict=True))
+    refused = {new.id for old, new in pairs if old.wanted and not new.wanted}
+    if refused:
+        log.warning("texts_refused", count=len(refused))
     await index.write(fitting)
     for reembedded in (False, True):
         some = [
-            new for old, new in zip(unbuilt, fitting, strict=True) if (new is not old) is reembedded
+            new for old, new in pairs if (new is not old and new.id not in refused) is reembedded
         ]
         await states.built(some, reembedded=reembedded)
 

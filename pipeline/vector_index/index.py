@@ -285,22 +285,37 @@ class VectorIndex:
         return await self.write(await self._embedded(stale))
 
     async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
-        """Return the same rows with vectors of this index's model. Errors: ModelUnavailable."""
-        foreign = [
-            projection for projection in projections if projection.embedder != self._embedder.name
-        ]
-        vectors = await self._embedder.embed([projection.text for projection in foreign])
-        fitted = {
-            projection.id: replace(projection, vector=vector, embedder=self._embedder.name)
-            for projection, vector in zip(foreign, vectors, strict=True)
-        }
+        """Return the same rows with vectors of this index's model.
+
+        A row whose text the model refuses is not wanted. Errors: ModelUnavailable.
+        """
+        name = self._embedder.name
+        foreign = [projection for projection in projections if projection.embedder != name]
+        fitted = {row.id: row for row in await self._fitted(foreign)}
         return [fitted.get(projection.id, projection) for projection in projections]
+
+    async def _fitted(self, rows: Sequence[Projection]) -> list[Projection]:
+        """Embed these rows; halve them to find the texts that the model refuses."""
+        name = self._embedder.name
+        try:
+            vectors = await self._embedder.embed([row.text for row in rows])
+        except ModelRejected:
+            if len(rows) == 1:
+                return [replace(rows[0], wanted=False, embedder=name)]
+            half = len(rows) // 2
+            return [*await self._fitted(rows[:half]), *await self._fitted(rows[half:])]
+        return [
+            replace(row, vector=vector, embedder=name)
+            for row, vector in zip(rows, vectors, strict=True)
+        ]
 
     async def refit(self, *, limit: int = AT_ONCE) -> int:
         """Embed stale rows with another model's vectors again. Returns their number."""
         foreign = await self.source.foreign(self.name, self._embedder.name, limit=limit)
         if foreign:
-            await self.source.fitted(await self.fitting(foreign), self._embedder.name)
+            made = await self.fitting(foreign)
+            await self.source.fitted([row for row in made if row.wanted], self._embedder.name)
+            await self.write([row for row in made if not row.wanted])
         return len(foreign)
 
     async def _embedded(self, projections: Sequence[Projection]) -> list[Projection]:
@@ -317,17 +332,8 @@ class VectorIndex:
         ]
         if not bare:
             return list(projections)
-        try:
-            made = await self.fitting(bare)
-            await self.source.fitted(made, self._embedder.name)
-        except ModelRejected:
-            if len(bare) > 1:  # find the rejected one
-                return [
-                    embedded
-                    for projection in projections
-                    for embedded in await self._embedded([projection])
-                ]
-            made = [replace(projection, wanted=False) for projection in bare]
+        made = await self.fitting(bare)
+        await self.source.fitted([row for row in made if row.wanted], self._embedder.name)
         by_id = {projection.id: projection for projection in made}
         return [by_id.get(projection.id, projection) for projection in projections]
 

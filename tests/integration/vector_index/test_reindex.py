@@ -11,7 +11,7 @@ from sqlalchemy import Table, func, make_url, select, text
 from structlog.testing import capture_logs
 
 from pipeline.adapters.vectors_pgvector import Pgvector
-from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
+from pipeline.domain.errors import Conflict, InvalidInput, ModelRejected, StoreUnavailable
 from pipeline.domain.filters import parse
 from pipeline.domain.vectors import Vector
 from pipeline.erasure.store import OwnerKey
@@ -328,6 +328,42 @@ async def test_another_embedder_is_served_from_the_switch_on(stocked: Engine) ->
     async with stocked.ledger.engine.connect() as connection:
         names = set(await connection.scalars(select(memories.c.embedder)))
     assert names == {"fake/another"}
+
+
+class Refusing(Another):
+    """Another embedder, which refuses some texts, such as those that are too long for it."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self._refused = refused
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        if any(word in text for text in texts for word in self._refused):
+            raise ModelRejected("HTTP 400")
+        return await super().embed(texts)
+
+
+async def test_a_text_that_the_new_embedder_refuses_is_found_by_words_and_stops_no_build(
+    stocked: Engine,
+) -> None:
+    moved = with_index(stocked, stocked.vectors, Refusing("tuba"))
+    before = await nearest(stocked, "tuba")
+    assert await rebuild(moved)
+    assert await nearest(stocked, "tuba") == before  # the live index lost nothing
+    await adopt(moved)
+    assert len(await nearest(moved, "jazz")) == len(TURNS) - 1
+    hits = [text for text, _ in await searched(moved, "Who plays?")]
+    assert "User plays the tuba" in hits
+    assert await stale(moved.ledger) == await stale(moved.ledger, turn_vectors) == 0
+    assert not await rebuild(moved)  # a repair ends, too
+
+
+async def test_an_embedder_that_refuses_every_text_builds_no_index(stocked: Engine) -> None:
+    moved = with_index(stocked, stocked.vectors, Refusing(""))
+    with pytest.raises(InvalidInput, match="refuses all"):
+        await rebuild(moved)
+    await stocked.ledger.indexes.require(stocked.services.index.name)
+    assert await nearest(stocked, "jazz")
 
 
 async def test_turns_are_in_the_new_embedders_vectors_from_the_switch_on(stocked: Engine) -> None:
