@@ -33,25 +33,21 @@ NOOP on the memory that stays.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 from pipeline.domain import conservation
 from pipeline.domain.conflicts import OpenConflict, Statement, decides, undecided
-from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact, FactKind, Outcome
 from pipeline.domain.memories import SLOT, Memory, structure
 from pipeline.domain.messages import Role
 from pipeline.domain.objections import Loss, Objection
 from pipeline.domain.retire_limit import RetireLimit
-from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
-from pipeline.domain.vectors import Vector
+from pipeline.domain.writes import Change, ScopeMemories, Write
 from pipeline.text.endings import ending, is_requested
 from pipeline.text.equality import text_hash
 from pipeline.text.forget_requests import asks_to_forget
@@ -65,53 +61,6 @@ FORGOTTEN = "It asks to forget what was said before it."
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """A decision with all values needed to apply it.
-
-    `position` is that of `fact` in its batch. `text` is what the model wants to store, and `vector`
-    its embedding; `fact_vector` is the embedding of the fact's own text. `similarity`: cosine of
-    the target and the nearest fact of the batch. `appended`: it was not compared with the memories.
-    """
-
-    position: int
-    fact: Fact
-    outcome: Outcome
-    text: str
-    reason: str
-    target: UUID | None
-    new_id: UUID
-    vector: Vector = field(compare=False)
-    fact_vector: Vector = field(compare=False)
-    event: Event
-    said_at: datetime
-    similarity: float = 0.0
-    appended: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Effect of one fact: a line of the receipt, and the memory's new state if there is one.
-
-    `before`: the memory before the change or, for a NOOP, the memory with that text. `after`: the
-    new state. `vector`: embedding of the new text; None if the text did not change. `restated`: the
-    memory of a NOOP with the time of this later statement. `suggestion`: the change that was
-    withheld.
-    """
-
-    write: Write
-    outcome: Outcome
-    memory_id: UUID | None
-    text: str
-    reason: str
-    before: Memory | None = None
-    after: Memory | None = None
-    vector: Vector | None = field(default=None, compare=False)
-    restated: Memory | None = None
-    suggestion: Suggestion | None = None
-    conflict: OpenConflict | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Refusal:
     """The reason not to apply a change. `suggested`: a person decides about the change. Not if
     nothing decides between two memories, or if both hold at different times.
@@ -119,67 +68,6 @@ class Refusal:
 
     reason: str
     suggested: bool = True
-
-
-@dataclass(slots=True)
-class ScopeMemories:
-    """Working copy of the memories that the writes name or repeat; each write updates it.
-
-    `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
-    of this batch, by the hash of the fact's text. `reworded`: memories with a new text of this
-    batch. `retired`: number of DELETEs allowed to each event. `forgotten`: texts that an event may
-    not learn again, as pairs of its id and the text's hash.
-    """
-
-    scope: Scope
-    by_id: dict[UUID, Memory] = field(default_factory=dict)
-    by_text: dict[bytes, UUID] = field(default_factory=dict)
-    by_fact: dict[bytes, Change] = field(default_factory=dict)
-    reworded: set[UUID] = field(default_factory=set)
-    retired: Counter[UUID] = field(default_factory=Counter)
-    forgotten: frozenset[tuple[UUID, bytes]] = frozenset()
-
-    @classmethod
-    def of(
-        cls,
-        scope: Scope,
-        stored: Iterable[Memory],
-        forgotten: frozenset[tuple[UUID, bytes]] = frozenset(),
-    ) -> ScopeMemories:
-        """A working copy of the stored memories."""
-        copy = cls(scope, forgotten=forgotten)
-        for memory in stored:
-            copy.put(memory)
-        return copy
-
-    def put(self, memory: Memory) -> None:
-        """Insert a memory, or replace its earlier state."""
-        before = self.by_id.get(memory.id)
-        self.by_id[memory.id] = memory
-        if before is not None:
-            self._release(text_hash(before.text), memory.id)
-        if memory.state == "ACTIVE":
-            self.by_text.setdefault(text_hash(memory.text), memory.id)
-
-    def _release(self, digest: bytes, memory_id: UUID) -> None:
-        """Index the text under another active memory that has it, as an edit can cause."""
-        if self.by_text.get(digest) != memory_id:
-            return
-        del self.by_text[digest]
-        for other in self.by_id.values():
-            if other.state == "ACTIVE" and text_hash(other.text) == digest:
-                self.by_text[digest] = other.id
-                return
-
-    def active(self, memory_id: UUID | None) -> Memory | None:
-        """The memory with this id if it is active, else None."""
-        memory = self.by_id.get(memory_id) if memory_id else None
-        return memory if memory and memory.state == "ACTIVE" else None
-
-    def about(self, slot: str | None) -> list[Memory]:
-        """The active memories about an attribute, the oldest first."""
-        same = [m for m in self.by_id.values() if m.state == "ACTIVE" and m.slot == slot]
-        return sorted(same, key=lambda m: (m.said_at, m.id)) if slot else []
 
 
 def add_instead(write: Write) -> Write:

@@ -11,8 +11,8 @@ import orjson
 from pipeline import tracing
 from pipeline.domain.facts import Outcome
 from pipeline.domain.lanes import Activation, Batch
-from pipeline.domain.reconcile import Change
 from pipeline.domain.scope import Scope
+from pipeline.domain.writes import Change
 
 # Operations of the GenAI conventions, by the outcome of a receipt line.
 OPERATIONS = {

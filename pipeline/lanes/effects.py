@@ -21,9 +21,9 @@ from pipeline.domain.facts import Fact
 from pipeline.domain.graph import EndedEdge, GraphLine, GraphPlan, NewEdge, Node
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory, structure
-from pipeline.domain.reconcile import Change
 from pipeline.domain.suggestions import Suggestion
 from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.domain.writes import Change
 from pipeline.lanes.sql import statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash

@@ -28,9 +28,9 @@ from pipeline.domain.candidates import Comparable
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import Filter, size
 from pipeline.domain.memories import Memory
-from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.domain.writes import Write
 from pipeline.ledger.counting import COUNTED, number_of
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape, shown

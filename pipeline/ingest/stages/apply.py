@@ -20,13 +20,7 @@ from pipeline.domain.graph import FactMemory, Successor
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory
 from pipeline.domain.modes import Mode
-from pipeline.domain.reconcile import (
-    Change,
-    ScopeMemories,
-    Write,
-    add_instead,
-    apply_writes,
-)
+from pipeline.domain.reconcile import add_instead, apply_writes
 from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.stage_outputs import (
     Applied,
@@ -39,6 +33,7 @@ from pipeline.domain.stage_outputs import (
     read_if_any,
 )
 from pipeline.domain.vectors import Vector, unpack
+from pipeline.domain.writes import Change, ScopeMemories, Write
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.stages.settled import settled
 from pipeline.lanes.effects import MemoryEffects

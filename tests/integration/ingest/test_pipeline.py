@@ -17,10 +17,10 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.filters import parse
 from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.memories import Memory
-from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
+from pipeline.domain.writes import Write
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.store import Touchable

@@ -15,11 +15,12 @@ from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Source
-from pipeline.domain.reconcile import ScopeMemories, Write, apply_writes
+from pipeline.domain.reconcile import apply_writes
 from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
+from pipeline.domain.writes import ScopeMemories, Write
 from pipeline.text.equality import text_hash
 from tests.support.memories import active_memory
 

@@ -14,10 +14,11 @@ from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role, Source
-from pipeline.domain.reconcile import Change, ScopeMemories, Write, apply_writes
+from pipeline.domain.reconcile import apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
+from pipeline.domain.writes import Change, ScopeMemories, Write
 from tests.support.memories import active_memory
 
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
