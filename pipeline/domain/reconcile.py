@@ -82,14 +82,15 @@ def apply_writes(
     """Apply the writes in order: one change per write. `memories` then has the final states.
 
     Of the decisions on one fact, those that are withheld come last, because they add the fact only
-    if no other decision stores it. `limit`: default no limit.
+    if no other decision stores it. Before them come those on memories that were said later, which
+    store it as history. `limit`: default no limit.
     """
     changes: list[Change] = []
     for _, group in groupby(writes, key=lambda write: write.position):
         own = _with_named([_carried_out(write) for write in group], memories)
         reviewed = [(_review(write, own, memories, limit), write) for write in own]
         stored = False
-        for refusal, write in sorted(reviewed, key=lambda pair: pair[0] is not None):
+        for refusal, write in sorted(reviewed, key=lambda pair: _rank(*pair, memories)):
             if refusal is None:
                 change = _apply(write, memories)
             else:
@@ -101,6 +102,14 @@ def apply_writes(
             changes.append(change)
         changes += _settled(own[0], changes, memories)
     return changes
+
+
+def _rank(refusal: Refusal | None, write: Write, memories: ScopeMemories) -> int:
+    """Place of a decision among those on one fact."""
+    if refusal is not None:
+        return 2
+    target = memories.active(write.target)
+    return int(target is not None and not target.immutable and _is_older(write, target))
 
 
 def _contested(change: Change, memories: ScopeMemories) -> Change:
@@ -234,11 +243,17 @@ def _repeated(target: Memory, write: Write, memories: ScopeMemories) -> Change:
 def _change_target(target: Memory, write: Write, memories: ScopeMemories) -> Change:
     if target.immutable:
         return _add(_with_fact_text(write, "Its memory is immutable."), memories)
-    if write.said_at < target.said_at and not _completes(write, target):
+    if _is_older(write, target):
         return _superseded(target, write, memories)
     if write.outcome is Outcome.DELETE:
         return _next_version(write, memories, target, replace(target, state="RETIRED"))
     return _update(write, memories, target)
+
+
+def _is_older(write: Write, target: Memory) -> bool:
+    """Tell if a change is by an older statement that does not complete the memory."""
+    changes = write.outcome in (Outcome.UPDATE, Outcome.DELETE)
+    return changes and write.said_at < target.said_at and not _completes(write, target)
 
 
 def _completes(write: Write, target: Memory) -> bool:
@@ -307,7 +322,7 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
 
 def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:
     """Tell if an UPDATE or DELETE does not change its target: it is older, or adds no text."""
-    if write.said_at < target.said_at and not _completes(write, target):
+    if _is_older(write, target):
         return True
     return write.outcome is Outcome.UPDATE and _same_text(write, memories) is not None
 
@@ -339,13 +354,18 @@ def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored
 
 
 def _superseded(target: Memory, write: Write, memories: ScopeMemories) -> Change:
-    """Store a statement that is older than its memory as history: retired, and superseded by it."""
+    """Store a statement that is older than its memory as history: retired, and superseded by it.
+
+    Once, if it is older than several memories; not if another decision on the fact has stored it.
+    """
     reason = f"{write.reason} (The memory was said later.)"
     statement = _with_fact_text(write, "The memory was said later.")
     if _is_request(statement):
         return _not_stored(statement)
     if (forgotten := _forgotten(statement, memories)) is not None:
         return forgotten
+    if write.new_id in memories.by_id:
+        return Change(write, Outcome.NOOP, target.id, write.fact.text, reason, target)
     older = _new_memory(statement, memories)
     older = replace(older, state="RETIRED", superseded_by=target.id)
     memories.put(older)

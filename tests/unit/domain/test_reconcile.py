@@ -383,6 +383,35 @@ def test_an_older_statement_becomes_history_of_the_memory(outcome: Outcome, text
     assert (change.after.text, change.after.said_at) == (text, NOW)
 
 
+def test_an_older_statement_of_several_memories_is_stored_once() -> None:
+    stored = (memory(said_at=LATER), memory("Maya has a home in Bern.", 12, said_at=LATER))
+    memories = scope_memories(*stored)
+    changes = apply_writes(
+        [
+            write(Outcome.UPDATE, target=OLD),
+            write(Outcome.DELETE, "Maya does not live in Bern.", target=OTHER),
+        ],
+        memories,
+    )
+    assert [(change.outcome, change.memory_id) for change in changes] == [
+        (Outcome.NOOP, OLD),
+        (Outcome.NOOP, OTHER),
+    ]
+    assert [change.after.id for change in changes if change.after] == [UUID(int=100)]
+
+
+@pytest.mark.parametrize("first", [Outcome.UPDATE, Outcome.ADD])
+def test_an_older_statement_that_is_added_too_is_stored_once(first: Outcome) -> None:
+    memories = scope_memories(memory(said_at=LATER))
+    both = [write(Outcome.UPDATE, target=OLD), write(Outcome.ADD)]
+    if first is Outcome.ADD:
+        both.reverse()
+    changes = apply_writes(both, memories)
+    [stored] = [change.after for change in changes if change.after]
+    assert (stored.state, stored.version, stored.superseded_by) == ("ACTIVE", 1, None)
+    assert {change.outcome for change in changes} == {Outcome.ADD, Outcome.NOOP}
+
+
 def test_an_older_statement_may_complete_a_memory_and_leaves_its_time() -> None:
     memories = scope_memories(memory(said_at=LATER, valid_from=LATER))
     text = "Maya lives in Bern with Tom."
