@@ -9,6 +9,8 @@ the model read it, these rules apply:
     ADD or UPDATE with the text of another memory     NOOP that names that memory
     NOOP without a memory, of a repeated fact         NOOP that names the memory of the first one
     NOOP of a memory that the batch has reworded      ADD, unless the new text has the fact
+    ADD or NOOP that says an expired memory again     UPDATE: it holds until the event's own date
+    UPDATE of an expired memory                       UPDATE, which expires with the event's date
 
 These rules apply to every decision:
 
@@ -90,7 +92,7 @@ def apply_writes(
         own = _with_named([_carried_out(write) for write in group], memories)
         reviewed = [(_review(write, own, memories, limit), write) for write in own]
         stored = False
-        for refusal, write in sorted(reviewed, key=lambda pair: _rank(*pair, memories)):
+        for refusal, write in sorted(reviewed, key=lambda pair: _rank(pair[0], pair[1], memories)):
             if refusal is None:
                 change = _apply(write, memories)
             else:
@@ -233,11 +235,29 @@ def _repeated(target: Memory, write: Write, memories: ScopeMemories) -> Change:
     fact = write.fact.text
     if target.id in memories.reworded and not conservation.keeps_all(fact, target.text):
         return _add(_with_fact_text(write, "Its memory has another text now."), memories)
+    if memories.is_over(target.expiration_date):
+        return _said_again(target, write, memories)
     after = None
     if write.said_at > target.said_at and not target.immutable and not target.protection:
         after = replace(target, said_at=write.said_at)
         memories.put(after)
     return Change(write, Outcome.NOOP, target.id, fact, write.reason, target, restated=after)
+
+
+def _said_again(memory: Memory, write: Write, memories: ScopeMemories) -> Change:
+    """An expired memory that a later statement says again holds again: no read shows it otherwise.
+
+    Not if no model changes it, or if the event's own expiration date is over.
+    """
+    until = write.event.options.expiration_date
+    fixed = memory.immutable or memory.protection is not None
+    if fixed or write.said_at < memory.said_at or memories.is_over(until):
+        reason = f"{write.reason} (It has expired.)"
+        return Change(write, Outcome.NOOP, memory.id, write.fact.text, reason, memory)
+    metadata = {**memory.metadata, **write.event.options.metadata}
+    after = replace(memory, expiration_date=until, metadata=metadata)
+    again = replace(write, outcome=Outcome.UPDATE, reason=f"{write.reason} (It had expired.)")
+    return _next_version(again, memories, memory, after)
 
 
 def _change_target(target: Memory, write: Write, memories: ScopeMemories) -> Change:
@@ -293,7 +313,7 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
     target = memories.active(write.target)
     if write.outcome not in (Outcome.UPDATE, Outcome.DELETE) or target is None or target.immutable:
         return None
-    contested = undecided(
+    contested = not memories.is_over(target.expiration_date) and undecided(
         Statement.of_fact(write.fact, write.said_at, write.event.id), Statement.of(target)
     )
     if contested or target.protection is not None:
@@ -448,11 +468,13 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
         return same
     options = write.event.options
     older = write.said_at < target.said_at
+    is_over = memories.is_over(target.expiration_date)
+    kept_until = None if is_over else target.expiration_date
     after = replace(
         target,
         text=write.text,
         metadata={**target.metadata, **options.metadata},
-        expiration_date=options.expiration_date or target.expiration_date,
+        expiration_date=options.expiration_date or kept_until,
         categories=write.fact.categories or target.categories,
         valid_from=write.fact.valid_from or (target.valid_from if older else write.said_at),
         **_restated(write.fact, target),
@@ -475,12 +497,17 @@ def _restated(fact: Fact, target: Memory) -> dict[str, Any]:
 
 
 def _same_text(write: Write, memories: ScopeMemories) -> Change | None:
-    """A NOOP if an active memory of the scope has the text or a person deleted it, else None."""
+    """A NOOP if an active memory of the scope has the text or a person deleted it, else None.
+
+    An expired memory with the text holds again.
+    """
     memory_id = memories.by_text.get(text_hash(write.text))
     if memory_id is None:
         return _forgotten(write, memories)
-    reason = f"{write.reason} (This text is already stored.)"
     memory = memories.by_id[memory_id]
+    if memories.is_over(memory.expiration_date):
+        return _said_again(memory, write, memories)
+    reason = f"{write.reason} (This text is already stored.)"
     return Change(write, Outcome.NOOP, memory_id, write.text, reason, memory)
 
 

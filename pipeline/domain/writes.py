@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from pipeline.domain.conflicts import OpenConflict
@@ -72,7 +72,8 @@ class ScopeMemories:
     `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
     of this batch, by the hash of the fact's text. `reworded`: memories with a new text of this
     batch. `retired`: number of DELETEs allowed to each event. `forgotten`: texts that an event may
-    not learn again, as pairs of its id and the text's hash.
+    not learn again, as pairs of its id and the text's hash. `today`: the day behind which an
+    expiration date is over; None: no memory has expired.
     """
 
     scope: Scope
@@ -82,6 +83,7 @@ class ScopeMemories:
     reworded: set[UUID] = field(default_factory=set)
     retired: Counter[UUID] = field(default_factory=Counter)
     forgotten: frozenset[tuple[UUID, bytes]] = frozenset()
+    today: date | None = None
 
     @classmethod
     def of(
@@ -89,9 +91,10 @@ class ScopeMemories:
         scope: Scope,
         stored: Iterable[Memory],
         forgotten: frozenset[tuple[UUID, bytes]] = frozenset(),
+        today: date | None = None,
     ) -> ScopeMemories:
         """A working copy of the stored memories."""
-        copy = cls(scope, forgotten=forgotten)
+        copy = cls(scope, forgotten=forgotten, today=today)
         for memory in stored:
             copy.put(memory)
         return copy
@@ -120,7 +123,12 @@ class ScopeMemories:
         memory = self.by_id.get(memory_id) if memory_id else None
         return memory if memory and memory.state == "ACTIVE" else None
 
+    def is_over(self, expiration_date: date | None) -> bool:
+        """Tell if a memory with this expiration date has expired."""
+        return bool(self.today and expiration_date and expiration_date < self.today)
+
     def about(self, slot: str | None) -> list[Memory]:
-        """The active memories about an attribute, the oldest first."""
-        same = [m for m in self.by_id.values() if m.state == "ACTIVE" and m.slot == slot]
+        """The active memories about an attribute that have not expired, the oldest first."""
+        active = [m for m in self.by_id.values() if m.state == "ACTIVE"]
+        same = [m for m in active if m.slot == slot and not self.is_over(m.expiration_date)]
         return sorted(same, key=lambda m: (m.said_at, m.id)) if slot else []

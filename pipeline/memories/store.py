@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from uuid import UUID
 
 from sqlalchemy import (
@@ -73,10 +74,12 @@ class Touchable:
     """Memories that a batch may change.
 
     `forgotten`: pairs of an event and the hash of a text that it may not learn again, because a
-    person has deleted it after the event was accepted.
+    person has deleted it after the event was accepted. `today`: the day (UTC) of the read, behind
+    which expiration dates are over.
     """
 
     memories: list[Memory]
+    today: date
     forgotten: frozenset[tuple[UUID, bytes]] = frozenset()
 
 
@@ -175,6 +178,7 @@ class Memories:
         forgotten = rows[0].forgotten or ()
         return Touchable(
             [as_memory(row) for row in rows if row.id is not None],
+            rows[0].today,
             frozenset((UUID(event_id), text_hash(text)) for event_id, text in forgotten),
         )
 

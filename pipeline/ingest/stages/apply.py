@@ -66,7 +66,7 @@ async def apply(
             raise Outdated
         writes = [add_instead(write) if write.target in outdated else write for write in writes]
     limit = await _retire_limit(batch, writes, memories, share=retire_share)
-    scope_memories = ScopeMemories.of(batch.scope, stored, touchable.forgotten)
+    scope_memories = ScopeMemories.of(batch.scope, stored, touchable.forgotten, touchable.today)
     changes = await beside_loop(
         lambda: apply_writes(writes, scope_memories, limit), inline=len(writes) <= INLINE_WRITES
     )

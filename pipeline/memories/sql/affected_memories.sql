@@ -1,5 +1,5 @@
 -- Active memories of a scope that a batch names by id, repeats by text, or gives another value of a
--- single-valued attribute, each in a row with `forgotten`; at least one row. UNION and not OR: each
+-- single-valued attribute, each in a row with `forgotten` and `today`; at least one row. UNION and not OR: each
 -- part uses its own index, and OR would read the whole scope.
 -- `forgotten`: the texts that an event may not learn again, because a person has deleted them after
 -- the event was accepted: texts of the batch, and those that the event stored in an earlier run.
@@ -16,9 +16,11 @@ WITH deleted AS (
     WHERE e.id = ANY (CAST(:event_ids AS uuid[]))
       AND m.state = 'RETIRED' AND m.forgotten_at > e.created_at AND h.new_text IS NOT NULL
 )
-SELECT before.forgotten, named.*
+SELECT before.forgotten, before.today, named.*
 FROM (
-    SELECT jsonb_agg(jsonb_build_array(event_id, text)) AS forgotten FROM deleted
+    SELECT jsonb_agg(jsonb_build_array(event_id, text)) AS forgotten,
+           (now() AT TIME ZONE 'UTC')::date AS today
+    FROM deleted
 ) before
 LEFT JOIN LATERAL (
     SELECT stored.* FROM (

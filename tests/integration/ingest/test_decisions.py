@@ -165,3 +165,29 @@ async def test_an_embedder_with_low_cosines_hides_no_memory(engine: Engine, othe
     shown.clear()
     await add(engine, "User moved to Tokyo", LATER)
     assert "User lives in Berlin" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("I live in Berlin.", {}),
+        ("I live in Berlin.", {"infer": False}),
+        ("I moved to Porto.", {}),
+        ("I moved to Porto.", {"expiration_date": "2099-01-01"}),
+    ],
+)
+async def test_a_statement_after_the_expiration_of_its_memory_is_found(
+    service: Service, text: str, options: dict[str, object]
+) -> None:
+    service.engine.with_model(RulesModel())
+    first = await service.add("I live in Berlin.", **(options | {"expiration_date": "2020-01-01"}))
+    assert await service.listed() == []
+    [line] = (await service.event(await service.add(text, **options)))["results"]
+    [row] = await service.listed()
+    assert (line["event"], line["memory"]) == ("UPDATE", row["memory"])
+    assert row["expiration_date"] == options.get("expiration_date")
+    assert row["memory"] in {hit["memory"] for hit in await service.search(row["memory"])}
+    [(_, before)] = await service.engine.outcomes(UUID(first))
+    assert row["version"] == 2
+    history = (await service.client.get(f"/v1/memories/{row['id']}/history/")).json()
+    assert history[0]["new_memory"] == before
