@@ -252,6 +252,15 @@ class EndedEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedRelation:
+    """A relation to close, because an event changes its memory and has no graph of its own."""
+
+    id: UUID
+    event_id: UUID
+    valid_to: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class GraphLine:
     """A line of the receipt: the effect of a fact on an edge, and the reason."""
 

@@ -103,7 +103,8 @@ async def _perform(stage: StageName, batch: Batch, services: Services) -> Finish
                 batch,
                 embedder=embedder,
                 memories=memories,
-                graph=services.graph,
+                graph=services.ledger.graph,
+                relates=services.graph,
                 retire_share=services.retire_share,
             )
         case Step.RELATE:

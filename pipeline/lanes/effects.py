@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from sqlalchemy import TextClause
 from pipeline.domain.conflicts import OpenConflict
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import EndedEdge, GraphLine, GraphPlan, NewEdge, Node
+from pipeline.domain.graph import EndedEdge, EndedRelation, GraphLine, GraphPlan, NewEdge, Node
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory, structure
 from pipeline.domain.suggestions import Suggestion
@@ -48,13 +48,17 @@ class Effects(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MemoryEffects:
-    """Changes of memories. `seen`: versions of the memories that the changes are based on."""
+    """Changes of memories. `seen`: versions of the memories that the changes are based on.
+
+    `ended`: relations that end with them, if no stage of the graph follows.
+    """
 
     query: ClassVar[TextClause] = statement("finish_apply")
 
     changes: Sequence[Change]
     seen: Mapping[UUID, int]
     embedder: str
+    ended: Sequence[EndedRelation] = ()
 
     @property
     def touched(self) -> Sequence[UUID]:
@@ -94,6 +98,7 @@ class MemoryEffects:
             "suggestions": _json([_suggestion(s) for s in self._suggestions()]),
             "conflicts": _json([_conflict(c) for c in self._conflicts()]),
             "conflict_members": _json(_members(self._conflicts())),
+            "ended": _json([asdict(relation) for relation in self.ended]),
         }
 
     @property

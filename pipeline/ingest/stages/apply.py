@@ -34,8 +34,10 @@ from pipeline.domain.stage_outputs import (
 )
 from pipeline.domain.vectors import Vector, unpack
 from pipeline.domain.writes import Change, ScopeMemories, Write
+from pipeline.graph.store import Graph
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.stages.settled import settled
+from pipeline.ingest.stages.unrelated import unrelated
 from pipeline.lanes.effects import MemoryEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
@@ -50,13 +52,20 @@ INLINE_WRITES = 30
 
 
 async def apply(
-    batch: Batch, *, embedder: Embedder, memories: Memories, graph: bool, retire_share: float
+    batch: Batch,
+    *,
+    embedder: Embedder,
+    memories: Memories,
+    graph: Graph,
+    relates: bool,
+    retire_share: float,
 ) -> Finished:
     """Compute the changes of memories from the decisions. Errors: Outdated.
 
     A change that would lose something is withheld; so are deletes by one event beyond
     `retire_share` of the scope. If a person has changed a memory since the decision about it, the
-    batch goes back to retrieve (Outdated), at most MOST_RECONSIDERED times.
+    batch goes back to retrieve (Outdated), at most MOST_RECONSIDERED times. `relates`: the server
+    has a graph; without a stage of it, relations end here with their memories.
     """
     writes = await _writes(batch, embedder)
     touchable = await memories.touchable(batch.scope, writes)
@@ -70,12 +79,13 @@ async def apply(
     changes = await beside_loop(
         lambda: apply_writes(writes, scope_memories, limit), inline=len(writes) <= INLINE_WRITES
     )
-    effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
     applied = _applied(changes, scope_memories)
     mode = mode_of(batch)
     consolidates = mode is not None and mode.mode is Mode.CONSOLIDATE
-    graph = graph and batch.graph is not False
-    relates = graph and consolidates and not batch.options.procedural and applied.changed
+    relates = relates and batch.graph is not False and consolidates and bool(applied.changed)
+    relates = relates and not batch.options.procedural
+    ended = [] if relates else await unrelated(batch.scope, changes, scope_memories, graph)
+    effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name, ended)
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
 
 

@@ -1,7 +1,8 @@
 -- Write a batch's changes of memories, receipts, output and the lane's next stage: one commit, or
 -- nothing. `seen`: the versions of the memories that the changes were computed from (optimistic
 -- lock). If a person has changed one since, nothing is written and the stage runs again.
--- The project's webhooks, if any, get a delivery for each change.
+-- The project's webhooks, if any, get a delivery for each change. `ended`: relations that end with
+-- their memories, if no stage of the graph follows.
 -- Lock order: pipeline/ledger/locks.py.
 WITH lane AS MATERIALIZED (
     SELECT id FROM lanes
@@ -174,5 +175,11 @@ WITH lane AS MATERIALIZED (
         conflict_id uuid, memory_id uuid, against_id uuid, text_hash text
     )
     ON CONFLICT (conflict_id, memory_id, against_id) DO UPDATE SET text_hash = excluded.text_hash
+), closed AS (
+    UPDATE relations SET valid_to = e.valid_to, expired_at = now(), ended_by = e.event_id
+    FROM advanced h, jsonb_to_recordset(CAST(:ended AS jsonb)) AS e (
+        id uuid, event_id uuid, valid_to timestamptz
+    )
+    WHERE relations.id = e.id AND relations.lane_id = h.lane_id AND relations.expired_at IS NULL
 ), {save_output.sql}
 SELECT true AS lane, EXISTS (SELECT FROM advanced) AS advanced FROM lane

@@ -13,7 +13,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from tests.support.api_service import Service, serving
+from tests.support.api_service import MAYA, SEARCH, Service, serving
 from tests.support.engine import Engine
 
 ENDED = [
@@ -130,3 +130,54 @@ async def test_rules_end_what_they_extracted(service: Service) -> None:
         "User sold the bike",
         "User no longer eats meat",
     }
+
+
+async def related(service: Service) -> set[str]:
+    """The current relations of Maya, in words."""
+    answer = await service.client.get("/v1/graph/", params={"user_id": "maya"})
+    rows = answer.json()["results"]
+    return {f"{row['source']} {row['relationship']} {row['target']}" for row in rows}
+
+
+WITHOUT_GRAPH = [{"mode": "append"}, {"enable_graph": False}]
+LIVES, WORKS = "User lives_in Oslo", "User works_at Bosch"
+
+
+@pytest.mark.parametrize("options", WITHOUT_GRAPH)
+@pytest.mark.parametrize(
+    ("news", "left"),
+    [
+        ("Forget that I live in Oslo.", {WORKS}),
+        ("I no longer work at Bosch.", {LIVES}),
+        ("I like tea.", {LIVES, WORKS}),
+    ],
+)
+async def test_a_relation_ends_with_its_memory_where_the_graph_is_left_out(
+    service: Service, options: dict[str, object], news: str, left: set[str]
+) -> None:
+    await service.add("I live in Oslo. I work at Bosch.")
+    before = await related(service)
+    event_id = await service.add(news, **options)
+    assert await related(service) == left
+    body = {"query": "Where do I live and work?", "filters": MAYA}
+    relations = (await service.client.post(SEARCH, json=body)).json()["relations"]
+    assert {f"User {row['relationship']} {row['target']}" for row in relations} == left
+    undone = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
+    assert undone.status_code == 200
+    assert await related(service) == before == {LIVES, WORKS}
+
+
+@pytest.mark.parametrize(
+    ("news", "text", "left"),
+    [
+        ("I live in Oslo, Norway.", "User lives in Oslo, Norway", {LIVES}),
+        ("I moved to Bergen.", "User lives in Bergen", set()),
+    ],
+)
+async def test_an_update_without_a_graph_leaves_the_relations_that_its_text_still_gives(
+    service: Service, news: str, text: str, left: set[str]
+) -> None:
+    await service.add("I live in Oslo.")
+    await service.add(news, enable_graph=False)
+    assert [row["memory"] for row in await service.listed()] == [text]
+    assert await related(service) == left
