@@ -16,7 +16,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import memories, memory_history, past_states
-from pipeline.memories.editing import TEXT_TAKEN
+from pipeline.memories.editing import TEXT_TAKEN, end_unsaid
 from pipeline.memories.rows import (
     as_memory,
     holder_of,
@@ -52,6 +52,7 @@ class Restore:
     ) -> Memory:
         """Give the memory the state of a version, also if it was deleted since.
 
+        Its relations whose target the text no longer gives expire; none is restored.
         `vector`: that of `text`. Errors: NotFound; InvalidInput for an immutable memory and for the
         current version; Conflict if another memory of the scope has the text, or if a replay has
         replaced the memory.
@@ -69,6 +70,7 @@ class Restore:
                 if holder := await holder_of(connection, before, values["text_hash"]):
                     raise Conflict(f"Memory {holder} has this text now: change or delete it first.")
                 values |= {"embedding": to_bytes(vector), "embedder": embedder}
+                await end_unsaid(connection, [memory_id], before.text, state.new_text)
                 after = as_memory(await next_version(connection, before, values))
                 active = before.state == "ACTIVE"
                 await write_history(

@@ -116,6 +116,19 @@ async def test_a_deleted_memory_is_restored_and_the_event_can_no_longer_be_undon
         assert (await connection.scalars(select(memories.c.forgotten_at))).all() == [None]
 
 
+async def test_a_restore_ends_the_relations_that_its_text_does_not_give(service: Service) -> None:
+    _, memory_id, _ = await moved(service)
+    assert await places(service) == ["Lisbon"]
+    await restored(service, memory_id, version=1)
+    assert await places(service) == []
+
+
+async def places(service: Service) -> list[str]:
+    """Where Maya lives by the graph."""
+    answer = await service.client.get("/v1/graph/", params=MAYA)
+    return [row["target"] for row in answer.json()["results"] if row["relationship"] == "lives_in"]
+
+
 async def test_a_text_that_another_memory_has_is_not_restored(service: Service) -> None:
     await note(service, "Tea at five")
     [row] = await listed(service)
