@@ -42,6 +42,7 @@ from pipeline.domain.rollback import (
     undo_step,
     versions_of_present,
 )
+from pipeline.domain.suggestions import SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.events.sql import statement
@@ -56,6 +57,7 @@ from pipeline.ledger.tables import (
     memory_history,
     receipts,
     relations,
+    suggestions,
     summary_states,
     turn_vectors,
 )
@@ -169,6 +171,7 @@ class Undo:
                 values = {"memory_ids": changed}
                 await connection.execute(memory_statement("queue_deliveries"), values)
                 gone, back = await _relations(connection, event)
+                await _withdraw_suggestions(connection, event_id)
                 at = await _mark(connection, event_id)
                 await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
                 await _show_turns(connection, event_id)
@@ -207,6 +210,12 @@ async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
     undone = update(events).where(events.c.id == event_id).values(undone_at=func.now())
     at: datetime = (await connection.scalars(undone.returning(events.c.undone_at))).one()
     return at
+
+
+async def _withdraw_suggestions(connection: AsyncConnection, event_id: UUID) -> None:
+    """Close the open suggestions of the event, whose facts are withdrawn."""
+    mine = and_(suggestions.c.event_id == event_id, suggestions.c.state == SuggestionState.OPEN)
+    await connection.execute(update(suggestions).where(mine).values(state=SuggestionState.INVALID))
 
 
 def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:

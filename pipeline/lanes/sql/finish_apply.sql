@@ -148,7 +148,8 @@ WITH lane AS MATERIALIZED (
         reason text, message_ordinal smallint, suggestion_id uuid, conflict_id uuid
     )
 ), withheld AS (
-    -- The same change of the same versions is suggested once, even after a person has decided.
+    -- The same change of the same versions is suggested once, even after a person has decided. One
+    -- whose event was undone is open again.
     INSERT INTO suggestions (
         id, project_id, lane_id, kind, origin, event_id, fact_text, targets, proposed_text, reason,
         content_hash
@@ -159,7 +160,9 @@ WITH lane AS MATERIALIZED (
         id uuid, kind text, event_id uuid, fact_text text, targets jsonb, proposed_text text,
         reason text, content_hash text
     )
-    ON CONFLICT DO NOTHING
+    ON CONFLICT (lane_id, content_hash) DO UPDATE SET
+        state = 'OPEN', event_id = excluded.event_id, reason = excluded.reason, created_at = now()
+    WHERE suggestions.state = 'INVALID'
 ), contested AS (
     -- A statement may join a conflict that is open already.
     INSERT INTO conflicts (id, project_id, lane_id, slot, event_id)

@@ -114,6 +114,22 @@ async def test_an_edit_of_the_memory_ends_the_flag_of_both_statements(service: S
     assert set((await flags(service)).values()) == {None}
 
 
+async def test_an_undo_of_the_add_ends_its_suggestion_until_it_is_said_again(
+    service: Service,
+) -> None:
+    row = await withheld(service)
+    undone = await service.client.post(f"/v1/event/{row['event_id']}/undo/", json={})
+    assert undone.status_code == 200, undone.text
+    assert await flags(service) == {"Maya lives in Bern with Tom": None}
+    assert (await only_one(service))["state"] == "INVALID"
+    assert (await decide(service, row["id"], "accept")).status_code == 409
+    assert await texts(service) == ["Maya lives in Bern with Tom"]
+    again = await service.add("Maya lives in Porto")
+    reopened = await only_one(service)
+    assert (reopened["state"], reopened["event_id"]) == ("OPEN", again)
+    assert set((await flags(service)).values()) == {row["id"]}
+
+
 async def test_an_accepted_update_is_an_event_with_a_receipt(service: Service) -> None:
     row = await withheld(service)
     [target] = row["targets"]
