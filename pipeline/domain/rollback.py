@@ -3,6 +3,7 @@
 e1 ADD, e2 UPDATE              undo e2: back to e1's text      undo e1: refused, changed since
 e1 ADD, e2 UPDATE, e2 undone   e2 no longer counts             undo e1: retired
 e1 ADD, UPDATE by a user       undo e1: refused, changed since by a person
+e1 ADD, e2 NOOP on it          undo e1: refused, stated again since
 """
 
 from __future__ import annotations
@@ -102,7 +103,10 @@ def undo_step(event_id: UUID, memory: Memory, states: Iterable[PastState]) -> Un
     former = stack[first - 1] if first else None
     step = UndoStep(memory, former, former_version=stack[first].version - 1)
     if last - first + 1 == len(positions) and last == len(stack) - 1:
-        return step
+        # A repeat by another event moves the time of the memory, without a state of its own.
+        again = memory.said_at > stack[-1].said_at
+        obstacle = f"Memory {memory.id} was stated again since, at {memory.said_at.isoformat()}."
+        return replace(step, obstacle=obstacle) if again else step
     later = next(state for state in stack[first:] if state.event_id != event_id)
     author = f"event {later.event_id}" if later.event_id else "a person"
     return replace(step, obstacle=f"Memory {memory.id} was changed since by {author}.")

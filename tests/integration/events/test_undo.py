@@ -457,6 +457,24 @@ async def test_an_undone_change_returns_to_the_time_of_a_restatement(engine: Eng
     assert await days(engine) == [1]
 
 
+async def test_a_memory_that_another_event_repeated_since_is_in_the_way(engine: Engine) -> None:
+    first = await says(engine, "I live in Bern.", 1)
+    again = await says(engine, "I live in Bern.", 10)
+    with pytest.raises(Conflict, match="was stated again since"):
+        await engine.undo(first)
+    assert (await engine.undo(first, force=True)).gone == []
+    assert await engine.texts() == ["User lives in Bern"]
+    await says(engine, "I moved to Porto.", 20)
+    moved = await says(engine, "I moved to Rome.", 22)
+    last = await says(engine, "I live in Rome.", 25)
+    with pytest.raises(Conflict, match="was stated again since"):
+        await engine.undo(moved)
+    await engine.undo(last)
+    await engine.undo(moved)
+    assert await engine.texts() == ["User lives in Porto"]
+    assert (await engine.event(again)).undone_at is None
+
+
 async def test_bad_input_is_refused_by_name(service: Service) -> None:
     assert (await service.client.post("/v1/event/7/undo/")).status_code == 400
     assert (await service.client.post(f"/v1/event/{uuid4()}/undo/")).status_code == 404
