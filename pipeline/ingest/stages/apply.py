@@ -116,8 +116,9 @@ def _outcome(changes: Sequence[Change], memories: ScopeMemories) -> FactMemory |
     """The memories of one fact after its changes; None if there is nothing to relate."""
     stored = [c for c in changes if c.after is not None and c.outcome is not Outcome.NOOP]
     if stored:
-        active = [memories.active(c.memory_id) for c in changes]
-        texts = tuple(memory.text for memory in active if memory is not None)
+        # The memories that the fact changes come before those that it only repeats.
+        active = [memories.active(c.memory_id) for c in (*stored, *changes)]
+        texts = tuple(dict.fromkeys(memory.text for memory in active if memory is not None))
         standing = next((memory.id for memory in active if memory is not None), stored[0].memory_id)
         retired = [c.memory_id for c in stored if c.outcome is Outcome.DELETE and c.memory_id]
         beside = _beside(changes)

@@ -13,12 +13,13 @@ from sqlalchemy import select
 
 from api.events.responses import event as event_view
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain.events import AddOptions
+from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.events.service import replay_graph
-from pipeline.ledger.tables import entities, relations
+from pipeline.ledger.tables import entities, memories, relations
 from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
 
@@ -270,3 +271,30 @@ async def test_the_model_is_shown_the_types_of_the_project_and_the_names_in_use(
     employs = next(row for row in stored if row.relation == "employs")
     assert nodes[employs.source_id].name == "Siemens"
     assert {row.kind for row in nodes.values()} >= {"vessel", "person"}
+
+
+class Hesitant(RulesModel):
+    """Rules that also take every other memory to say what a fact says."""
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        made = (await super().decide(facts, neighbours, instructions)).value
+        aims = {decision.memory_id for decision in made}
+        others = [n.memory_id for n in neighbours if n.memory_id not in aims]
+        noops = [Decision(0, Outcome.NOOP, "Known.", memory_id=other) for other in others]
+        return Answer((*noops, *made))
+
+
+async def test_a_relation_is_of_the_memory_that_a_fact_changes(engine: Engine) -> None:
+    for text in ("I work at Bosch.", "I like jazz."):
+        await add(engine, text)
+    engine.with_model(Hesitant())
+    await add(engine, "I work at Siemens now.")
+    async with engine.ledger.engine.connect() as connection:
+        texts = dict((await connection.execute(select(memories.c.id, memories.c.text))).all())
+    current = [row for row in await rows(engine, relations) if row.expired_at is None]
+    assert {row.relation: texts[row.memory_id] for row in current} == {
+        "likes": "User likes jazz",
+        "works_at": "User works at Siemens",
+    }
