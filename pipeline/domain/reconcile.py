@@ -6,7 +6,8 @@ the model read it, these rules apply:
     UPDATE, DELETE or NOOP of a deleted memory        ADD: no fact is lost
     UPDATE or DELETE of an immutable memory           ADD
     any, of a memory that a user has edited           decide again; after some attempts, ADD
-    ADD or UPDATE with the text of another memory     NOOP that names that memory
+    ADD with the text of another memory               NOOP that names that memory
+    UPDATE to the text of another memory              DELETE: it is superseded by that memory
     NOOP without a memory, of a repeated fact         NOOP that names the memory of the first one
     NOOP of a memory that the batch has reworded      ADD, unless the new text has the fact
     ADD or NOOP that says an expired memory again     UPDATE: it holds until the event's own date
@@ -463,9 +464,18 @@ def _new_memory(write: Write, memories: ScopeMemories) -> Memory:
 
 
 def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
-    """Change the target's text, structure and options; a NOOP if an active memory has the text."""
+    """Change the target's text, structure and options.
+
+    If another active memory has the text, the target is merged into it, because its former text no
+    longer holds.
+    """
     if (same := _same_text(write, memories)) is not None:
-        return same
+        holder = memories.active(same.memory_id)
+        if holder is None or holder.id == target.id or target.protection is not None:
+            return same
+        merged = replace(write, outcome=Outcome.DELETE, reason=_merged(write, holder))
+        after = replace(target, state="RETIRED", superseded_by=holder.id)
+        return _next_version(merged, memories, target, after)
     options = write.event.options
     older = write.said_at < target.said_at
     is_over = memories.is_over(target.expiration_date)
@@ -483,6 +493,10 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
         after = replace(after, attribute=None, cardinality=None)
     after = replace(after, appended=target.appended and after.slot == target.slot)
     return replace(_next_version(write, memories, target, after), vector=write.vector)
+
+
+def _merged(write: Write, holder: Memory) -> str:
+    return f"{write.reason} (Memory {holder.id} has this text.)"
 
 
 def _restated(fact: Fact, target: Memory) -> dict[str, Any]:

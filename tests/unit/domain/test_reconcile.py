@@ -273,11 +273,31 @@ def test_adding_a_stored_text_is_a_noop_that_names_its_memory(text: str) -> None
     assert change.reason == "She said so. (This text is already stored.)"
 
 
-def test_an_update_to_the_text_of_another_memory_is_a_noop_that_names_it() -> None:
+def test_an_update_to_the_text_of_another_memory_merges_the_memory_into_it() -> None:
     memories = scope_memories(memory(), memory("Maya lives in Porto.", 12))
     [change] = apply_writes([write(Outcome.UPDATE, target=OLD)], memories)
+    assert change.after is not None
+    assert (change.outcome, change.memory_id) == (Outcome.DELETE, OLD)
+    assert change.reason == f"She said so. (Memory {OTHER} has this text.)"
+    assert (change.after.text, change.after.superseded_by) == ("Maya lives in Bern.", OTHER)
+    assert memories.active(OLD) is None
+
+
+def test_two_memories_that_a_fact_gives_one_text_become_one() -> None:
+    memories = scope_memories(memory(), memory("Maya lives in Bern now.", 12))
+    changes = apply_writes(
+        [write(Outcome.UPDATE, target=OLD), write(Outcome.UPDATE, target=OTHER)], memories
+    )
+    assert [change.outcome for change in changes] == [Outcome.UPDATE, Outcome.DELETE]
+    assert [m.text for m in memories.by_id.values() if m.state == "ACTIVE"] == [
+        "Maya lives in Porto."
+    ]
+
+
+def test_a_pinned_memory_is_merged_into_none() -> None:
+    memories = scope_memories(memory(pinned=True), memory("Maya lives in Porto.", 12))
+    [change] = apply_writes([write(Outcome.UPDATE, target=OLD)], memories)
     assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, OTHER, None)
-    assert memories.active(OLD) == memory()
 
 
 def test_an_update_to_the_same_text_is_a_noop() -> None:
