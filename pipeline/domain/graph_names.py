@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import GraphTypes, Relation
 from pipeline.text import polarity
+from pipeline.text.endings import ending
 from pipeline.text.names import is_self, plain_name, says
 from pipeline.text.past import is_past
 from pipeline.text.relation_names import attribute_of, canonical, role_in, role_of, words_about
@@ -41,6 +42,22 @@ _NOT_NOW = re.compile(
 def still_says(text: str, name: str) -> bool:
     """True if a later statement names the destination too, and takes nothing back."""
     return says(text, name) and not polarity.takes_back(text)
+
+
+def still_gives(before: str, after: str, name: str) -> bool:
+    """True if a new text of a memory names a destination as the former text does.
+
+    In a clause that denies or ends it ("does not like chess"), or in one that does not.
+    """
+    return not _senses(before, name).isdisjoint(_senses(after, name))
+
+
+def _senses(text: str, name: str) -> set[bool]:
+    """Whether each clause that names something denies or ends it."""
+    naming = [clause for clause in polarity.clauses(text) if says(clause, name)]
+    if not naming and says(text, name):  # "Oslo, Norway"
+        naming = [text]
+    return {polarity.takes_back(clause) or ending(clause) is not None for clause in naming}
 
 
 def says_only(text: str, names: tuple[str, str], relation: str) -> bool:

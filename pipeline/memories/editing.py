@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.conservation import same_attribute
 from pipeline.domain.errors import Conflict, InvalidInput, NotFound
 from pipeline.domain.facts import Outcome
+from pipeline.domain.graph_names import still_gives
 from pipeline.domain.memories import SLOT, Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
@@ -32,7 +33,6 @@ from pipeline.memories.rows import (
     text_columns,
     write_history,
 )
-from pipeline.text import polarity
 from pipeline.text.names import says
 
 TEXT_TAKEN = "Another write has just stored this text in the same scope; read it and ask again."
@@ -165,9 +165,9 @@ async def end_unsaid(
     *,
     ended_by: UUID | None = None,
 ) -> None:
-    """Expire relations of these memories whose target only the text before a person's change says.
+    """Expire relations of these memories whose target only the text before a person's change gives.
 
-    A text that takes something back says none.
+    A text that denies what the former one says gives it no longer, and the other way round.
     """
     its_memory = and_(
         memories.c.id == relations.c.memory_id, memories.c.lane_id == relations.c.lane_id
@@ -179,17 +179,17 @@ async def end_unsaid(
         .where(among(relations.c.memory_id, memory_ids), relations.c.expired_at.is_(None))
     )
     rows = (await connection.execute(stated)).all()
-    unsaid = [row.id for row in rows if _states(before, row.name) and not _states(after, row.name)]
+    unsaid = [
+        row.id
+        for row in rows
+        if says(before, row.name) and not still_gives(before, after, row.name)
+    ]
     if unsaid:
         await connection.execute(
             update(relations)
             .where(among(relations.c.id, unsaid))
             .values(expired_at=func.now(), ended_by=ended_by)
         )
-
-
-def _states(text: str, name: str) -> bool:
-    return says(text, name) and not polarity.takes_back(text)
 
 
 def _refuse_immutable(edited: Iterable[Memory]) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.domain.graph import EndedRelation
+from pipeline.domain.graph_names import still_gives
 from pipeline.domain.scope import Scope
 from pipeline.domain.writes import Change, ScopeMemories
 from pipeline.graph.store import Graph
-from pipeline.text import polarity
-from pipeline.text.endings import ending
 from pipeline.text.names import says
 
 
@@ -37,9 +36,10 @@ async def unrelated(
         own = {c.memory_id for c in changes if c.write.position == position}
         texts = [m.text for m in map(memories.active, own) if m is not None]
         reworded = memories.active(change.memory_id) is not None
+        before = first[relation.memory_id]
         # A name in other words than those of the text tells nothing.
-        unknown = reworded and not says(first[relation.memory_id], name)
-        if unknown or any(_gives(text, name) for text in texts):
+        unknown = reworded and not says(before, name)
+        if unknown or any(still_gives(before, text, name) for text in texts):
             continue
         since = change.write.fact.valid_from or change.write.said_at
         ended.append(
@@ -54,11 +54,3 @@ def _is_other(change: Change) -> bool:
     if before is None or after is None or before.id != after.id:
         return False
     return after.state != "ACTIVE" or after.text != before.text
-
-
-def _gives(text: str, name: str) -> bool:
-    """Tell if a clause of a text names something, and neither takes it back nor ends it."""
-    return any(
-        says(clause, name) and not polarity.takes_back(clause) and ending(clause) is None
-        for clause in polarity.clauses(text)
-    )

@@ -149,6 +149,23 @@ async def test_a_statement_taken_back_by_another_speaker_stays_in_the_graph(
     assert await drawn(service, USER) == []
 
 
+@pytest.mark.parametrize("text", ["User likes chess", "User likes tea", "User plays the lute"])
+async def test_an_edit_of_a_denial_ends_its_relation(service: Service, text: str) -> None:
+    await service.add("I don't like chess.", user_id=USER)
+    [row] = await service.listed(user_id=USER)
+    assert [edge["relationship"] for edge in await relations(service, USER)] == ["dislikes"]
+    await service.client.put(f"/v1/memories/{row['id']}/", json={"text": text})
+    assert await relations(service, USER) == []
+
+
+async def test_an_edit_that_denies_the_same_leaves_its_relation(service: Service) -> None:
+    await service.add("I don't like chess.", user_id=USER)
+    [row] = await service.listed(user_id=USER)
+    text = {"text": "User does not like chess any more"}
+    await service.client.put(f"/v1/memories/{row['id']}/", json=text)
+    assert [edge["relationship"] for edge in await relations(service, USER)] == ["dislikes"]
+
+
 async def test_an_edit_that_settles_a_conflict_settles_it_in_the_graph(service: Service) -> None:
     await dispute(service)
     memory_id = await memory_of(service, "Zoe lives in Lyon.")
