@@ -416,8 +416,19 @@ async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
 async def _closed_later(
     connection: AsyncConnection, event: Row[Any]
 ) -> dict[UUID, Mapping[str, Any]]:
-    """The ends of the relations that the event ended and whose successors a later event ended."""
+    """The ends of the relations that the event ended and whose successors have ended since.
+
+    By a later event, or by a person, who ends the same relation whichever of the two is stored.
+    """
     successor = relations.alias("successor")
+    # The rest of the relation, which the event has interrupted, or the same one that began earlier.
+    same = successor.c.destination_id == relations.c.destination_id
+    by_person = and_(
+        same,
+        successor.c.expired_at.is_not(None),
+        successor.c.valid_to.is_(None),
+        successor.c.ended_by.is_(None),
+    )
     end = (successor.c.valid_to, successor.c.expired_at, successor.c.ended_by)
     query = (
         select(relations.c.id, *end)
@@ -430,11 +441,12 @@ async def _closed_later(
                     for name in ("lane_id", "source_id", "relation")
                 ),
                 or_(
-                    successor.c.valid_from <= relations.c.valid_to,
-                    # The rest of the relation, which the event has interrupted.
-                    successor.c.destination_id == relations.c.destination_id,
+                    and_(
+                        or_(successor.c.valid_from <= relations.c.valid_to, same),
+                        successor.c.ended_by != event.id,
+                    ),
+                    by_person,
                 ),
-                successor.c.ended_by != event.id,
             ),
         )
         .where(

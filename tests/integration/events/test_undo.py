@@ -475,6 +475,26 @@ async def test_a_memory_that_another_event_repeated_since_is_in_the_way(engine: 
     assert (await engine.event(again)).undone_at is None
 
 
+@pytest.mark.parametrize("change", ["delete", "edit"])
+async def test_an_undo_brings_back_no_relation_that_a_person_ended(
+    service: Service, change: str
+) -> None:
+    engine = service.engine
+    engine.with_model(RulesModel())
+    await says(engine, "My brother is Sam.", 5)
+    earlier = await says(engine, "My brother is Sam.", 1)
+    assert len(await engine.relations("brother Sam")) == 1
+    [row] = await service.listed()
+    path = f"/v1/memories/{row['id']}/"
+    if change == "delete":
+        await service.client.delete(path)
+    else:
+        await service.client.put(path, json={"text": "User is an only child"})
+    assert await engine.relations("brother Sam") == []
+    await engine.undo(earlier)
+    assert await engine.relations("brother Sam") == []
+
+
 async def test_bad_input_is_refused_by_name(service: Service) -> None:
     assert (await service.client.post("/v1/event/7/undo/")).status_code == 400
     assert (await service.client.post(f"/v1/event/{uuid4()}/undo/")).status_code == 404
