@@ -189,10 +189,11 @@ class Graph:
         *,
         hops: int = HOPS,
         times: GraphTimes = NOW,
+        expired: bool = True,
     ) -> Walk:
         """Follow up to `hops` relations from the entities that a query names.
 
-        In the lanes with these entity ids.
+        In the lanes with these entity ids. `expired`: also through relations of expired memories.
         """
         names = names_in(query)
         if names_self(query):
@@ -203,7 +204,8 @@ class Graph:
         request = WalkRequest(
             project_id, scopes, hops, FAN, MOST_PATHS, names, times=times, hub=HUB
         )
-        paths = await self._paths(project_id, await self._index.walk(request))
+        ways = await self._index.walk(request)
+        paths = await self._paths(project_id, ways, times, expired=expired)
         return Walk(query, scopes, paths, times, incomplete)
 
     async def terms_of(
@@ -224,7 +226,8 @@ class Graph:
     ) -> list[GraphPath]:
         """Relations that answer the query of a walk, best first; see pipeline/graph/ranking.
 
-        They are on its paths, or are stated by these memories, the results of a search.
+        They are on its paths, or are stated by these memories, the results of a search, which has
+        chosen whether these may have expired.
         """
         stated = await self._stated(project_id, walk.times, memory_ids)
         alone = await self._paths(project_id, [[relation_id] for relation_id in stated])
@@ -319,15 +322,23 @@ class Graph:
         ]
 
     async def _paths(
-        self, project_id: ProjectId, ways: Sequence[Sequence[UUID]]
+        self,
+        project_id: ProjectId,
+        ways: Sequence[Sequence[UUID]],
+        times: GraphTimes = NOW,
+        *,
+        expired: bool = True,
     ) -> list[GraphPath]:
-        """The paths with their relations; those with a deleted relation are left out."""
+        """The paths with their relations; those with a deleted relation are left out.
+
+        Without `expired`, also those with a relation whose memory has expired at that time.
+        """
         ids = list(dict.fromkeys(relation_id for way in ways for relation_id in way))
         if not ids:
             return []
-        values = {"ids": ids, "project_id": project_id}
+        values = {"ids": ids, "project_id": project_id, "at": times.valid_at or times.as_of}
         rows = await self._direct.rows(statement("relations"), values)
-        views = {row.id: RelationView(**row) for row in rows}
+        views = {row.id: RelationView(**row) for row in rows if expired or not row.expired}
         return [
             GraphPath(views[way[-1]], [views[relation_id] for relation_id in way[:-1]])
             for way in ways

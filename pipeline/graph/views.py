@@ -14,6 +14,7 @@ class RelationView:
 
     `valid_from` and `valid_to`: since when and until when it holds in the world. `created_at` and
     `expired_at`: the same for what Memlane knew. `conflict_id`: the open conflict of its memory.
+    `expired`: its memory is past its expiration date.
     """
 
     id: UUID
@@ -31,6 +32,7 @@ class RelationView:
     event_id: UUID
     memory_id: UUID | None
     conflict_id: UUID | None = None
+    expired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -320,7 +320,10 @@ async def _walk(
         return Walk(query.whole_text), {}
     times = GraphTimes(query.snapshot.as_of, query.snapshot.valid_at)
     ids, text = pinned(query.filter), query.whole_text
-    walk = await _in_time(stores.ledger.graph.walk(project_id, ids, text, times=times))
+    walking = stores.ledger.graph.walk(
+        project_id, ids, text, times=times, expired=query.show_expired
+    )
+    walk = await _in_time(walking)
     if walk is None or not query.weights.chain:
         return walk, {}
     return walk, chains(walk, await _meanings(project_id, query, walk, stores))

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.stores import Ledger
 from tests.integration.ingest.test_graph import Edge, Scripted
-from tests.support.api_service import MAYA, SEARCH, Service, serving
+from tests.support.api_service import LIST, MAYA, SEARCH, Service, serving
 
 GRAPH = "/v1/graph/"
 
@@ -196,3 +196,21 @@ async def test_an_export_has_every_entity_and_relation_as_of_a_time(service: Ser
 
 async def test_an_export_needs_an_id(service: Service) -> None:
     assert (await service.client.get(f"{GRAPH}export/")).status_code == 400
+
+
+async def test_a_search_returns_no_relation_of_an_expired_memory(service: Service) -> None:
+    await drawn(service, FAMILY[0])
+    await drawn(service, FAMILY[1], expiration_date="2020-01-01")
+    sister, work = (" ".join(edge) for edge in FAMILY[:2])
+    query = "Where does Ines work?"
+    assert texts((await searched(service, query))["relations"]) == [sister]
+    shown = (await searched(service, query, show_expired=True))["relations"]
+    assert set(texts(shown)) == {sister, work}
+    [row] = [r for r in (await listed(service)) if r["expiration_date"]]
+    await service.client.put(f"/v1/memories/{row['id']}/", json={"expiration_date": None})
+    assert set(texts((await searched(service, query))["relations"])) == {sister, work}
+
+
+async def listed(service: Service) -> list[dict[str, Any]]:
+    body = {"filters": MAYA, "show_expired": True}
+    return list((await service.client.post(LIST, json=body)).json()["results"])
