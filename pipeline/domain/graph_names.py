@@ -53,7 +53,7 @@ def still_gives(before: str, after: str, name: str) -> bool:
 
 
 def _senses(text: str, name: str) -> set[bool]:
-    """Whether each clause that names something denies or ends it."""
+    """True for each clause that names something and denies or ends it, False for others."""
     naming = [clause for clause in polarity.clauses(text) if says(clause, name)]
     if not naming and says(text, name):  # "Oslo, Norway"
         naming = [text]

@@ -418,7 +418,7 @@ async def _closed_later(
 ) -> dict[UUID, Mapping[str, Any]]:
     """The ends of the relations that the event ended and whose successors have ended since.
 
-    By a later event, or by a person, who ends the same relation whichever of the two is stored.
+    By a later event; or by a person, whose end is that of both if they are the same relation.
     """
     successor = relations.alias("successor")
     # The rest of the relation, which the event has interrupted, or the same one that began earlier.

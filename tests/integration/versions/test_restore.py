@@ -124,7 +124,7 @@ async def test_a_restore_ends_the_relations_that_its_text_does_not_give(service:
 
 
 async def places(service: Service) -> list[str]:
-    """Where Maya lives by the graph."""
+    """The places that the graph gives as Maya's residence."""
     answer = await service.client.get("/v1/graph/", params=MAYA)
     return [row["target"] for row in answer.json()["results"] if row["relationship"] == "lives_in"]
 
