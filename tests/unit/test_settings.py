@@ -75,7 +75,7 @@ def test_white_space_around_a_value_is_no_part_of_it(
     assert settings.database_url.get_secret_value() == "postgresql://u:p@db/memlane"
     assert settings.console == "off"
     assert openai_environment().api_key == "sk-of-litellm"
-    # What it has signed must stay valid.
+    # Existing signatures must stay valid.
     assert settings.seal_key.get_secret_value().endswith("\n")
 
 

@@ -59,7 +59,7 @@ SET_UP_LOCK = 0x70677663
 MISSING = ("42P01", "3F000", "42703")
 
 
-# What the HNSW index of a collection compares, by the suffix of its name. Earlier releases made
+# Operands that an HNSW index compares, by the suffix of its name. Earlier releases made
 # graphs of halves: twice as slow, 8 times as large, and only up to 4,000 dimensions.
 COMPARED = {
     "signs": "signs <~> CAST(:signs AS bit({bits}))",
