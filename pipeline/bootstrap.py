@@ -51,7 +51,7 @@ from pipeline.webhooks.store import Webhooks
 
 # Seconds that a worker collects stale vectors before it writes them, so that a collection gets one
 # request instead of one for each event. Must be well below the delay of the sweeper's repair.
-MEMORIES_GATHER_S, TURNS_GATHER_S = 8.0, 20.0
+GATHER_S = 20.0
 # In addition to MEMLANE_DATABASE_POOL, opened on demand.
 ADDS_CONNECTIONS = LONG_CONNECTIONS = 4
 # A budget reads the costs of up to a month.
@@ -147,8 +147,8 @@ def services(settings: Settings, built: Stores) -> Services:
         model=build_llm(settings.llm, built.ledger.circuits),
         embedder=built.embedder,
         index=built.index,
-        projector=Projector(built.index, gather_s=MEMORIES_GATHER_S),
-        turn_projector=Projector(built.turns, gather_s=TURNS_GATHER_S) if built.turns else None,
+        projector=Projector(built.index, gather_s=GATHER_S),
+        turn_projector=Projector(built.turns, gather_s=GATHER_S) if built.turns else None,
         graph=settings.graph == "on",
         neighbours=settings.neighbours,
         retire_share=settings.retire_share,

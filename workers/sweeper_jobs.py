@@ -26,7 +26,7 @@ Chore = Callable[[], Awaitable[object]]
 
 # Minimum age of a stale vector. Workers are still about to write younger ones; turns may wait
 # longer.
-STALE_FOR_S, TURNS_STALE_FOR_S = 15.0, 60.0
+STALE_FOR_S, TURNS_STALE_FOR_S = 45.0, 60.0
 TURNS_AT_ONCE = 200
 HEAL_EVERY_S = 60.0
 COMPACT_EVERY_S = 60.0

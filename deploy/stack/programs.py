@@ -38,7 +38,8 @@ CHILD_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PYTHONUNBUFFERED": "1",
 }
-WORKER_NICE = 5  # so that adds are accepted quickly during a backlog
+# So that adds are accepted and searches answered quickly while workers are busy.
+WORKER_NICE = 10
 SERVERS: tuple[tuple[type[Server], str], ...] = (
     (Postgres, "database_url"),
     (Redis, "broker_url"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from time import monotonic
 from uuid import UUID
+from zlib import crc32
 
 import structlog
 
@@ -23,15 +25,29 @@ Named = tuple[str, UUID]
 
 # Seconds after which a failed write is tried again, and the maximum number of ids that wait for it.
 RETRY_S, MOST_KEPT = 5.0, 20_000
+# Number of waiting ids of one collection that are written without further delay. Searches compare
+# them from the ledger, and more of them in a request would not make each cheaper.
+FULL = 100
+# Number of times of writes in the time for gathering. Each collection has one of them, because
+# searches wait behind a burst of writes; the collections of one share their statements.
+TIMES = 20
+
+
+def next_time(collection: str, now: float, gather_s: float) -> float:
+    """The next time at which a collection is written: `gather_s` seconds after now at most."""
+    if not gather_s:
+        return now
+    own = crc32(collection.encode()) % TIMES * gather_s / TIMES
+    return now + gather_s - (now - own) % gather_s
 
 
 class Projector:
     """Writes stale vectors in batches (write-behind).
 
-    No request waits for it, so it collects ids for `gather_s` seconds first: more ids of one
-    collection need fewer requests. It writes small pieces, so that stages can run in between. After
-    an error of a dependency it tries again in `retry_s` seconds. The sweeper writes those that are
-    lost with the process, or too many to be kept during an outage.
+    No request waits for it, so each collection gathers ids for up to `gather_s` seconds, or until
+    it has FULL of them: more ids need fewer requests. The ids go in small pieces, so that stages
+    run in between. After an error of a dependency it tries again in `retry_s` seconds. The sweeper
+    writes those that are lost with the process, or too many to be kept during an outage.
     """
 
     def __init__(
@@ -39,10 +55,10 @@ class Projector:
     ) -> None:
         self._index = index
         self._gather_s, self._retry_s = gather_s, retry_s
-        self._scheduled: dict[str, set[UUID]] = defaultdict(set)
-        self._woken = asyncio.Event()
-        # Time of the next round: no id waits longer, even if it arrives during a round.
-        self._due_at = 0.0
+        # Waiting ids by collection, and the times at which these are written.
+        self._scheduled: dict[str, set[UUID]] = {}
+        self._due_at: dict[str, float] = {}
+        self._woken, self._full = asyncio.Event(), asyncio.Event()
         # True after an error: then no piece has ids of several collections, and one that always
         # fails does not stop the others.
         self._apart = False
@@ -50,16 +66,18 @@ class Projector:
     def schedule(self, scope: Scope, ids: Iterable[UUID]) -> None:
         """Have the vectors of these ids written soon."""
         name = self._index.collection(scope)
-        self._keep([(name, key) for key in ids], self._gather_s)
+        self._keep([(name, key) for key in ids], next_time(name, monotonic(), self._gather_s))
+        if self._is_full(name):
+            self._full.set()
 
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
             await self._woken.wait()
-            await asyncio.sleep(self._due_at - monotonic())
-            self._woken.clear()
-            scheduled, self._scheduled = self._scheduled, defaultdict(set)
-            pieces = deque(self._pieces(scheduled))
+            with suppress(TimeoutError):
+                first = min(self._due_at.values())
+                await asyncio.wait_for(self._full.wait(), first - monotonic())
+            pieces = deque(self._pieces(self._take()))
             try:
                 while pieces:
                     await self._index.catch_up([key for _, key in pieces[0]])
@@ -73,20 +91,35 @@ class Projector:
                     failed, _ = pieces[0][0]
                     # The ids of the failed collection come last.
                     left = sorted(chain(*pieces), key=lambda pair: pair[0] == failed)
-                    self._keep(left, self._retry_s)
+                    self._keep(left, monotonic() + self._retry_s)
             except Exception as error:
                 log.error("projector_crashed", exc_info=error)
 
+    def _is_full(self, name: str) -> bool:
+        """Tell if a collection is written at once. After an error each new id would be a try."""
+        return len(self._scheduled.get(name, ())) >= FULL and not self._apart
+
+    def _take(self) -> Mapping[str, set[UUID]]:
+        """Remove and return the ids of the collections that are due or full."""
+        now = monotonic()
+        names = [name for name, at in self._due_at.items() if at <= now or self._is_full(name)]
+        taken = {name: self._scheduled.pop(name) for name in names}
+        for name in names:
+            del self._due_at[name]
+        self._full.clear()
+        if not self._scheduled:
+            self._woken.clear()
+        return taken
+
     def _pieces(self, scheduled: Mapping[str, Iterable[UUID]]) -> Iterable[Sequence[Named]]:
-        """Divide ids by collection into the pieces of a round."""
+        """Divide ids by collection into pieces."""
         groups = [[(name, key) for key in ids] for name, ids in scheduled.items()]
         for group in groups if self._apart else [list(chain(*groups))]:
             yield from _shares(group, A_PIECE)
 
-    def _keep(self, named: Iterable[Named], delay_s: float) -> None:
-        """Add ids to the next round, which starts in `delay_s` seconds at most."""
-        due_at = monotonic() + delay_s
-        self._due_at = min(self._due_at, due_at) if self._woken.is_set() else due_at
+    def _keep(self, named: Iterable[Named], due_at: float) -> None:
+        """Add ids to their collections, which are written at `due_at` at the latest."""
         for name, key in named:
-            self._scheduled[name].add(key)
-        self._woken.set()
+            self._scheduled.setdefault(name, set()).add(key)
+            self._due_at[name] = min(self._due_at.get(name, due_at), due_at)
+            self._woken.set()

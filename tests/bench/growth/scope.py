@@ -8,7 +8,8 @@ one. CPU is that of all processes of the stack. `recall` compares the first ten 
 exact comparison: a hit counts if its cosine is one of the ten highest.
 
 `drain`: searches of the first scope alone, and while 50 events a second are accepted and processed,
-in turns. The adds arrive at random times (a Poisson process).
+in turns. The adds arrive at random times (a Poisson process), and begin before the searches that
+count, so that the writes of the index that they cause lie in the same phase.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ Figures = dict[str, Any]
 WORDS, ROUNDS, SEARCHES, ADDS = 5_000, 10, 10, 3
 OWN_ROWS: int = Settings.model_fields["own_collection_rows"].default
 EMBEDDER = "openai/stand-in-1536"
-AT_ONCE, EVENTS_PER_S, DRAIN_S, DRAINS = 500, 50, 10.0, 4
+AT_ONCE, EVENTS_PER_S = 500, 50
+# Phases of the searches during adds, their length, and the time for which the adds run before.
+DRAINS, DRAIN_S, AHEAD_S = 3, 30.0, 25.0
 NEAR = 1e-4
 GRAPHS = """
 SELECT schemaname, indexname, indexdef FROM pg_indexes WHERE indexdef LIKE '%USING hnsw%'
@@ -330,13 +333,16 @@ async def drained(running: Stack, filled: Filled) -> Figures:
 
         quiet: list[float] = []
         busy: list[float] = []
-        await searches(time.perf_counter() + DRAIN_S / 2)  # prepares statements and caches
+        await searches(time.perf_counter() + AHEAD_S / 5)  # prepares statements and caches
         for _ in range(DRAINS):
             quiet += await searches(time.perf_counter() + DRAIN_S)
-            until = time.perf_counter() + DRAIN_S
-            took, _ = await asyncio.gather(searches(until), adds(until))
-            busy += took
+            until = time.perf_counter() + AHEAD_S + DRAIN_S
+            adding = asyncio.create_task(adds(until))
+            await searches(until - DRAIN_S)
+            busy += await searches(until)
+            await adding
             await idle(running)
+            await caught_up(running)
     (q50, q95), (b50, b95) = np.percentile(quiet, (50, 95)), np.percentile(busy, (50, 95))
     return {
         "quiet_ms": {"p50": round(q50, 1), "p95": round(q95, 1)},

@@ -96,7 +96,7 @@ def test_workers_get_their_name_and_ready_file(layout: Layout) -> None:
     command = worker.prepare()
     ready = str(layout.ready_file("worker-2"))
     assert command.argv[1:] == ("-m", "workers", "worker-2", "--ready-file", ready)
-    assert (command.cwd, command.nice) == (PROJECT_ROOT, 5)
+    assert (command.cwd, command.nice) == (PROJECT_ROOT, 10)
 
 
 def test_an_old_ready_file_does_not_make_a_new_worker_ready(layout: Layout) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import cast
@@ -15,13 +16,14 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.vector_index import projector as module
 from pipeline.vector_index.index import A_PIECE, VectorIndex
-from pipeline.vector_index.projector import Projector
+from pipeline.vector_index.projector import TIMES, Projector, next_time
 from tests.support.stack import wait_until
 
 WITHIN_S = 10.0
-# A day: a projector that waits for it is never in time.
-GATHER_S = 86_400.0
+# Years: a projector that waits for it is never in time.
+GATHER_S = 1e9
 SCOPE = Scope(ProjectId(uuid4()), user_id="maya")
+OTHER = Scope(SCOPE.project_id, user_id="tom")
 
 
 class Index:
@@ -115,6 +117,42 @@ async def test_ids_of_several_collections_are_written_together() -> None:
     assert index.calls == 1
 
 
+async def test_a_full_collection_is_written_before_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "FULL", 3)
+    index, ids, other = Index(), [uuid4() for _ in range(3)], uuid4()
+    projector = projector_of(index, gather_s=GATHER_S)
+    projector.schedule(OTHER, [other])
+    async with running(projector):
+        for key in ids:
+            projector.schedule(SCOPE, [key])
+        await until_written(index, ids)
+        assert other not in index.written
+        projector.schedule(OTHER, [uuid4(), uuid4()])
+        await until_written(index, [other])
+
+
+async def test_ids_wait_after_an_error_even_if_a_collection_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "FULL", 1)
+    index, first, second = Index(), uuid4(), uuid4()
+    index.fails = lambda _: StoreUnavailable("down")
+    projector = projector_of(index, retry_s=GATHER_S)
+    projector.schedule(SCOPE, [first])
+    async with running(projector):
+
+        async def tried() -> bool:
+            return first in index.tried
+
+        await wait_until(tried, within_s=WITHIN_S, what="the first try")
+        projector.schedule(SCOPE, [second])
+        for _ in range(10):  # enough turns of the loop for a round
+            await asyncio.sleep(0)
+    assert index.tried == [first]
+
+
 async def test_a_long_outage_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_KEPT", 0)
     index, lost, first, later = Index(), uuid4(), uuid4(), uuid4()
@@ -135,23 +173,26 @@ async def test_a_long_outage_does_not_fill_the_memory(monkeypatch: pytest.Monkey
     assert index.tried.count(lost) == 1
 
 
-async def test_ids_that_arrive_during_a_long_round_do_not_wait_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = 0.0
-    monkeypatch.setattr(module, "monotonic", lambda: clock)
-    index, first, second = Index(), uuid4(), uuid4()
-    projector = projector_of(index, gather_s=GATHER_S)
-    projector.schedule(SCOPE, [first])
-    clock = GATHER_S
-    index.open.clear()
+async def test_a_collection_gathers_ids_until_its_time() -> None:
+    index, ids = Index(), [uuid4() for _ in range(3)]
+    projector = projector_of(index, gather_s=0.05)
+    for key in ids:
+        projector.schedule(SCOPE, [key])
     async with running(projector):
+        await until_written(index, ids)
+    assert index.calls == 1
 
-        async def tried() -> bool:
-            return first in index.tried
 
-        await wait_until(tried, within_s=WITHIN_S, what="the first round")
-        projector.schedule(SCOPE, [second])
-        clock = 2 * GATHER_S  # the round has taken as long as ids are collected
-        index.open.set()
-        await until_written(index, [first, second])
+def test_collections_are_written_at_different_times_within_the_time_for_gathering() -> None:
+    now, gather_s = 1_234.5, 20.0
+    times = [next_time(f"collection-{number}", now, gather_s) for number in range(64)]
+    assert all(now < time <= now + gather_s for time in times)
+    slots = Counter(round((time - now) * TIMES / gather_s) for time in times)
+    assert len(slots) > TIMES / 2
+    assert max(slots.values()) < len(times) / 4
+
+
+def test_a_collection_keeps_its_time() -> None:
+    first = next_time("memories", 100.0, 20.0)
+    assert next_time("memories", first - 1.0, 20.0) == pytest.approx(first)
+    assert next_time("memories", first, 20.0) == pytest.approx(first + 20.0)
