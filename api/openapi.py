@@ -38,11 +38,11 @@ ERRORS = {
     "400": "A value is missing, wrong or beyond a limit; the text says what to change.",
     "401": "No API key, or one that is not valid.",
     "403": "The key's scope does not allow this.",
-    "404": "There is no such thing in the key's project.",
-    "409": "The state of what is named does not allow this; the text says why.",
-    "413": "The body is larger than the server takes.",
-    "429": "Too many requests or waiting events of this caller; see Retry-After.",
-    "503": "The server is busy or its ledger out of reach; see Retry-After.",
+    "404": "The project of the key has no such object.",
+    "409": "The state of the object does not allow the request; the text says why.",
+    "413": "The request body is too large.",
+    "429": "Too many requests or waiting events of this client; see Retry-After.",
+    "503": "The server is busy or cannot reach its ledger; see Retry-After.",
 }
 RETRIED = ("429", "503")
 # Ends of paths that can answer 409.

@@ -12,30 +12,35 @@ from pipeline.domain.events import FailureCode, Status
 
 INTRO = """# Failures
 
+An event failed or waits, or a request got an error, and you want to know what it means and what to do.
+
 ## Event states
 
 """
 CODES = """
 ## Failure codes
 
-`code` of a FAILED event, and of the error body where it applies. The set is closed: a client can
-branch on it. What failed attempts cost stands on the receipt. If only the graph stage fails, the
-event is SUCCEEDED with `graph_status: FAILED`, and can be replayed from that stage; `PARTIAL` if
-only some relations of the model's answer are invalid. `graph_detail` says why.
+`code` of a FAILED event, and of an error body where it applies. A client can branch on these codes:
+there are no others. The receipt has the cost of failed attempts. A failed event can be
+[replayed](../howto/events.md#replay-a-failed-one).
+
+If only the graph stage fails, the event is SUCCEEDED with `graph_status: FAILED`, or `PARTIAL` if only
+some relations of the model's answer are invalid. `graph_detail` says why, and the graph stage alone can
+be replayed.
 
 """
 STATUSES = """
 ## HTTP status codes
 
 An error body has four strings: `error`, `detail` and `message` say what to change, `code` is a
-failure code or the name of the status. A 400 repeats the text in `details.message`. A 500 quotes a
-request id; the API log has the same id with the stack trace.
+failure code or the name of the status. A 400 repeats the text in `details.message`. A 500 has a
+request id; the API log has the stack trace under the same id.
 
 """
 TREE = """
 ## Error classes
 
-The classes of `pipeline.domain.errors`, ordered by what helps.
+The classes of `pipeline.domain.errors`, in groups by what helps: a retry or not.
 
 ```text
 """

@@ -18,8 +18,9 @@ from pipeline.settings import PREFIX, Settings
 
 INTRO = """# Settings
 
-Memlane reads its settings from environment variables. A variable that starts with `MEMLANE_` and is
-not on this page stops the process at start, with a message that names the nearest setting.
+Memlane reads its settings from environment variables; [Change
+settings](../howto/production.md#change-settings) shows how to set them. If a variable starts with
+`MEMLANE_` and is not on this page, the process does not start, and names the most similar setting.
 """
 HEAD = ("variable", "default", "allowed", "meaning")
 SECTION = re.compile(r"    # ── (.+) ──$|    (\w+): ")
