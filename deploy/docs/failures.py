@@ -12,7 +12,7 @@ from pipeline.domain.events import FailureCode, Status
 
 INTRO = """# Failures
 
-An event failed or waits, or a request got an error, and you want to know what it means and what to do.
+An event failed or waits, or a request got an error. This page says what it means and what to do.
 
 ## Event states
 
@@ -24,9 +24,9 @@ CODES = """
 there are no others. The receipt has the cost of failed attempts. A failed event can be
 [replayed](../howto/events.md#replay-a-failed-one).
 
-If only the graph stage fails, the event is SUCCEEDED with `graph_status: FAILED`, or `PARTIAL` if only
-some relations of the model's answer are invalid. `graph_detail` says why, and the graph stage alone can
-be replayed.
+If only the graph stage fails, the event is SUCCEEDED with `graph_status: FAILED`, or `PARTIAL` if
+only some relations of the model's answer are invalid. `graph_detail` says why, and the graph stage
+alone can be replayed.
 
 """
 STATUSES = """
