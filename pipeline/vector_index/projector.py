@@ -58,31 +58,36 @@ class Projector:
         # Waiting ids by collection, and the times at which these are written.
         self._scheduled: dict[str, set[UUID]] = {}
         self._due_at: dict[str, float] = {}
-        self._woken, self._full = asyncio.Event(), asyncio.Event()
+        # The time until which `run` waits, and the event that ends its wait before.
+        self._waits_until = 0.0
+        self._earlier = asyncio.Event()
+        self._woken = asyncio.Event()
         # True after an error: then no piece has ids of several collections, and one that always
         # fails does not stop the others.
         self._apart = False
 
     def schedule(self, scope: Scope, ids: Iterable[UUID]) -> None:
         """Have the vectors of these ids written soon."""
-        name = self._index.collection(scope)
-        self._keep([(name, key) for key in ids], next_time(name, monotonic(), self._gather_s))
+        name, now = self._index.collection(scope), monotonic()
+        # After an error, new ids cause no earlier try.
+        due_at = now + self._retry_s if self._apart else next_time(name, now, self._gather_s)
+        self._keep([(name, key) for key in ids], due_at)
         if self._is_full(name):
-            self._full.set()
+            self._earlier.set()
 
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
             await self._woken.wait()
+            self._waits_until = min(self._due_at.values())
             with suppress(TimeoutError):
-                first = min(self._due_at.values())
-                await asyncio.wait_for(self._full.wait(), first - monotonic())
+                await asyncio.wait_for(self._earlier.wait(), self._waits_until - monotonic())
             pieces = deque(self._pieces(self._take()))
             try:
                 while pieces:
                     await self._index.catch_up([key for _, key in pieces[0]])
                     pieces.popleft()
-                self._apart = False
+                    self._apart &= bool(pieces)
             except (StageError, LedgerUnavailable) as error:
                 self._apart = True
                 room = sum(map(len, self._scheduled.values())) <= MOST_KEPT
@@ -96,7 +101,7 @@ class Projector:
                 log.error("projector_crashed", exc_info=error)
 
     def _is_full(self, name: str) -> bool:
-        """Tell if a collection is written at once. After an error each new id would be a try."""
+        """Tell if a collection is written at once. After an error none is."""
         return len(self._scheduled.get(name, ())) >= FULL and not self._apart
 
     def _take(self) -> Mapping[str, set[UUID]]:
@@ -106,7 +111,7 @@ class Projector:
         taken = {name: self._scheduled.pop(name) for name in names}
         for name in names:
             del self._due_at[name]
-        self._full.clear()
+        self._earlier.clear()
         if not self._scheduled:
             self._woken.clear()
         return taken
@@ -123,3 +128,5 @@ class Projector:
             self._scheduled.setdefault(name, set()).add(key)
             self._due_at[name] = min(self._due_at.get(name, due_at), due_at)
             self._woken.set()
+        if due_at < self._waits_until:
+            self._earlier.set()

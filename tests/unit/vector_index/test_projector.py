@@ -183,6 +183,21 @@ async def test_a_collection_gathers_ids_until_its_time() -> None:
     assert index.calls == 1
 
 
+async def test_an_earlier_collection_does_not_wait_for_a_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays = {OTHER.user_id: GATHER_S, SCOPE.user_id: 0.0}
+    monkeypatch.setattr(module, "next_time", lambda name, now, _: now + delays[name])
+    index, later, earlier = Index(), uuid4(), uuid4()
+    projector = projector_of(index, gather_s=GATHER_S)
+    projector.schedule(OTHER, [later])
+    async with running(projector):
+        await asyncio.sleep(0)  # it waits for the later one
+        projector.schedule(SCOPE, [earlier])
+        await until_written(index, [earlier])
+    assert later not in index.written
+
+
 def test_collections_are_written_at_different_times_within_the_time_for_gathering() -> None:
     now, gather_s = 1_234.5, 20.0
     times = [next_time(f"collection-{number}", now, gather_s) for number in range(64)]
