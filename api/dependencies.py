@@ -76,6 +76,8 @@ class Api:
     async def health(self) -> dict[str, str]:
         """State of each store and the model: `ok`, the name of the error, or LLM_REJECTED.
 
+        A ledger that only reads is DiskFull or ReadOnly.
+
         A remote embedder is named too.
         """
         pings = {
@@ -90,9 +92,16 @@ class Api:
         return {name: await _state(ping) for name, ping in pings.items()}
 
     async def _check_ledger(self) -> None:
-        """Ping the ledger. Errors: as `Ledger.ping`; StoreUnavailable if adds are not written."""
+        """Ping the ledger.
+
+        Errors: as `Ledger.ping`; LedgerUnavailable if its disk was full at the last add;
+        StoreUnavailable if adds are not written.
+        """
         await self.stores.ledger.ping()
-        if self.stores.ledger.group_commit.waited_s > STUCK_S:
+        adds = self.stores.ledger.group_commit
+        if (error := adds.disk_full(STUCK_S)) is not None:
+            raise error
+        if adds.waited_s > STUCK_S:
             raise StoreUnavailable("adds are not written")
 
     async def _check_models(self, *models: ModelSettings) -> None:
@@ -115,7 +124,9 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
             await ping()
     except SettingRejected as error:
         return error.code
-    except (TransientError, LedgerUnavailable, TimeoutError) as error:
+    except LedgerUnavailable as error:
+        return error.refuses_writes or type(error).__name__
+    except (TransientError, TimeoutError) as error:
         return type(error).__name__
     return "ok"
 

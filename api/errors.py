@@ -30,7 +30,13 @@ from pipeline.domain.errors import (
     TransientError,
 )
 from pipeline.domain.events import FailureCode
-from pipeline.ledger.failures import LedgerUnavailable, StatementRefused, ValueRefused
+from pipeline.ledger.failures import (
+    DISK_FULL,
+    READ_ONLY,
+    LedgerUnavailable,
+    StatementRefused,
+    ValueRefused,
+)
 
 log = structlog.get_logger()
 
@@ -41,6 +47,12 @@ OUTCOME_UNKNOWN = (
     "been accepted. Send an add with an Idempotency-Key to repeat it safely."
 )
 LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again shortly."
+# A ledger that answers reads and refuses writes.
+WRITES_REFUSED = {
+    DISK_FULL: "The disk of the ledger is full; nothing was written. Its operator must free space.",
+    READ_ONLY: "The ledger is read-only, like a standby; nothing was written. Its operator must "
+    "connect Memlane to the primary server.",
+}
 LEDGER_SLOW = (
     "This request took too long in the ledger and was ended; nothing was changed. Ask for less, "
     "with a narrower filter or a smaller page, or try again later."
@@ -143,6 +155,8 @@ async def ledger_down(request: Request, error: Exception) -> JSONResponse:
     message = LEDGER_DOWN
     if isinstance(error, LedgerUnavailable) and error.out_of_time:
         message = LEDGER_SLOW
+    elif isinstance(error, LedgerUnavailable) and error.refuses_writes:
+        message = WRITES_REFUSED[error.refuses_writes]
     elif isinstance(error, LedgerUnavailable) and written and error.may_have_committed:
         message = OUTCOME_UNKNOWN
     return respond(503, message, **{"Retry-After": "2"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -21,7 +22,7 @@ from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
-from pipeline.domain.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput, StoreUnavailable
 from pipeline.domain.summaries import SummaryAfter
 from pipeline.events.notifications import EndNotifications, Receiver
 from pipeline.events.retention import Retention
@@ -86,13 +87,22 @@ class Stores:
     async def heal(self) -> None:
         """Find vectors that the store lost, after a wipe or a restore, and mark them stale.
 
-        Likewise for the graph server.
+        Likewise for the graph server. Errors: StoreUnavailable; a part that fails stops no other
+        one.
         """
+        failure: StoreUnavailable | None = None
+        parts: list[Callable[[], Awaitable[object]]] = []
         for index in self.indexes:
-            await index.heal()
-            await index.large.check()
+            parts += [index.heal, index.large.check]
+        for part in parts:
+            try:
+                await part()
+            except StoreUnavailable as error:
+                failure = error
         if self.mirroring:
             await self.mirroring.heal()
+        if failure is not None:
+            raise failure
 
     async def fill_large(self) -> None:
         """Fill the requested own collections of large scopes."""

@@ -29,6 +29,7 @@ from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.leases import LaneLeases
 from pipeline.lanes.queue_view import QueueView
 from pipeline.lanes.store import Lanes
+from pipeline.ledger.failures import read_only
 from pipeline.ledger.statistics import Statistics
 from pipeline.memories.accesses import AccessCounts
 from pipeline.memories.delete_by_filter import DeleteByFilter
@@ -209,9 +210,11 @@ class Ledger(QueueStores, KnowledgeStores, AdministrationStores):
         AdministrationStores.__init__(self, pools, lanes.grace, keys, checkpoint_every)
 
     async def ping(self) -> None:
-        """Check that the database answers."""
+        """Check that the database answers, and is no standby. Errors: LedgerUnavailable."""
+        query = text("SELECT current_setting('transaction_read_only')::boolean")
         async with self.engine.connect() as connection:
-            await connection.execute(text("SELECT 1"))
+            if await connection.scalar(query):
+                raise read_only()
 
     async def now(self) -> datetime:
         """Current time of the database's clock."""

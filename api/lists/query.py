@@ -48,7 +48,7 @@ class ListQuery:
         values |= {
             "metadata": literal("metadata", self.metadata) if self.metadata else None,
             "filters": _all_of(literal("filters", self.filters) if self.filters else None, http),
-            "categories": _words(self.categories),
+            "categories": _names(self.categories),
             "fields": _words(self.fields),
         }
         try:
@@ -71,3 +71,10 @@ def _all_of(filters: Any, http: Request) -> Any:
 def _words(given: list[str] | None) -> list[str] | None:
     """Words of a parameter that is repeated or has commas."""
     return [word.strip() for text in given for word in text.split(",")] if given else None
+
+
+def _names(given: list[str] | None) -> list[str] | None:
+    """Names of a parameter that is repeated, which may have commas, or that lists them once."""
+    if given is None or len(given) == 1:
+        return _words(given)
+    return [name.strip() for name in given if name.strip()]

@@ -52,6 +52,8 @@ MOST_MEMORIES = 2_000
 # Malformed answers, waits for a model and crashed attempts after which a run fails.
 MOST_MALFORMED, MOST_WAITS, MOST_ATTEMPTS = 3, 10, 5
 WAIT_S = 60.0
+# Tries to queue a run again after an outage of the ledger, and the pause between two.
+PARKS, PARK_PAUSE_S = 12, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,21 @@ async def run(hint: RunHint, *, ledger: CuratorStores, model: MemoryModel, embed
     if claimed is None:
         return
     try:
-        async with _leased(claimed, ledger.curator):
-            await _steps(claimed, ledger, model, embedder)
+        await _continue(claimed, ledger, model, embedder)
     except asyncio.CancelledError:
         await asyncio.shield(ledger.curator.park(claimed, delay_s=0, waits=False))
         raise
+    except LedgerUnavailable as error:
+        await _park(claimed, error, ledger)
+
+
+async def _continue(
+    claimed: RunHint, ledger: CuratorStores, model: MemoryModel, embedder: str
+) -> None:
+    """Carry out the steps of a claimed run. Errors: LedgerUnavailable."""
+    try:
+        async with _leased(claimed, ledger.curator):
+            await _steps(claimed, ledger, model, embedder)
     except TransientError as error:
         await _wait(claimed, error, ledger)
     except PermanentError as error:
@@ -285,6 +297,21 @@ async def _wait(hint: RunHint, error: TransientError, ledger: CuratorStores) -> 
     delay_s = error.retry_after_s or WAIT_S
     waits = await ledger.curator.park(hint, delay_s=delay_s, waits=True)
     log.info("curator_run_waits", run_id=str(hint.run_id), code=error.code, waits=waits)
+
+
+async def _park(hint: RunHint, error: LedgerUnavailable, ledger: CuratorStores) -> None:
+    """Queue the run for a later attempt once the ledger answers: its outage is no crash.
+
+    Tried until the lease of the run ends; after that the sweeper queues it.
+    """
+    log.warning("curator_run_interrupted", run_id=str(hint.run_id), error=error.reason)
+    for _ in range(PARKS):
+        try:
+            await ledger.curator.park(hint, delay_s=WAIT_S, waits=False)
+        except LedgerUnavailable:
+            await asyncio.sleep(PARK_PAUSE_S)
+        else:
+            return
 
 
 async def _end(hint: RunHint, ledger: CuratorStores, ending: RunEnding) -> None:

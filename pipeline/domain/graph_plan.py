@@ -21,11 +21,12 @@ have ended. A stored statement that was said later and says only that the edge i
 (pipeline/domain/late_ends).
 
 The memories decide what holds: an edge does not end by a fact that its memory contradicts in an
-open conflict, or by one whose change was withheld; and it ends if the fact retires its memory,
-unless another memory of the fact says the same. Of an attribute with one value at a time, a value
-that an active memory states is a current edge: a fact ends only those of its own memory and of the
-memories that it retires, and its edge is current beside the others. A decision to ADD a fact
-compares it with no memory of its attribute, so the time line alone places its edge.
+open conflict, or by one whose change was withheld; and it ends if the fact retires its memory. If
+another memory of the fact says the same, it becomes an edge of that memory. Of an attribute with
+one value at a time, a value that an active memory states is a current edge: a fact ends only those
+of its own memory and of the memories that it retires, and its edge is current beside the others. A
+decision to ADD a fact compares it with no memory of its attribute, so the time line alone places
+its edge.
 
 An edge that the model ends is closed only if the fact takes it back, puts another destination in
 its place, or is about the same single-valued attribute; else the line is NOOP. A fact that takes a
@@ -92,6 +93,7 @@ FORMER = "It held before the current one."
 KEPT = "The fact does not take it back."
 UNDECIDED = "It contradicts it, and both memories are kept."
 RETIRED = "Its memory is retired."
+MOVED = "Its memory is retired, and another one states it."
 SAID_LATER = "It was said later."
 
 
@@ -372,13 +374,18 @@ def _close_unless_it_stays(plan: WorkingGraph, edge: WorkingEdge, fact: int, rea
 def _retire(plan: WorkingGraph, fact: int) -> None:
     """Close the current edges of the memories that the fact retires.
 
-    Not those that another memory of the fact states.
+    Those that another memory of the fact states become its own.
     """
     memory = plan.memories[fact]
     for edge in list(plan.edges.values()):
-        if edge.memory_id not in memory.retired or edge.fact == fact or edge.id in plan.restated:
+        if edge.memory_id not in memory.retired or edge.fact == fact:
             continue
-        if not any(still_says(text, edge.names[1]) for text in memory.texts):
+        restated = edge.id in plan.restated
+        if memory.texts and (
+            restated or any(still_says(text, edge.names[1]) for text in memory.texts)
+        ):
+            plan.move(edge, fact, MOVED)
+        elif not restated:
             plan.close(edge, fact, RETIRED)
 
 

@@ -4,17 +4,20 @@ e1 ADD, e2 UPDATE              undo e2: back to e1's text      undo e1: refused,
 e1 ADD, e2 UPDATE, e2 undone   e2 no longer counts             undo e1: retired
 e1 ADD, UPDATE by a user       undo e1: refused, changed since by a person
 e1 ADD, e2 NOOP on it          undo e1: refused, stated again since
+e1 ADD, e2 merges another in   undo e1: refused, merged into it since
+e1 ADD, e2 older, retired      undo e1: retired, and e2's statement is shown
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
 from pipeline.domain.memories import Memory
+from pipeline.text import slots
 from pipeline.text.equality import text_hash
 
 # Lane id and text hash: at most one active memory has each.
@@ -83,13 +86,23 @@ def versions_of_present(states: Iterable[PastState]) -> list[int]:
 
 
 def _stacks(states: Iterable[PastState]) -> Iterator[tuple[PastState, list[PastState]]]:
-    """Each state with the states in effect after it: the same list, which changes."""
+    """Each state with the states in effect after it: the same list, which changes.
+
+    An undo of another memory's event can show this one, or retire it: a state in the place of the
+    last one, of the same event.
+    """
     stack: list[PastState] = []
     for state in states:
-        if state.undoes is None:
-            stack.append(state)
+        before = len(stack)
         while state.undoes and stack and stack[-1].event_id == state.undoes:
             stack.pop()
+        if state.undoes is None:
+            stack.append(state)
+        elif stack and len(stack) == before:
+            last = stack[-1]
+            stack[-1] = replace(
+                state, event_id=last.event_id, message_ordinal=last.message_ordinal, undoes=None
+            )
         yield state, stack
 
 
@@ -110,6 +123,73 @@ def undo_step(event_id: UUID, memory: Memory, states: Iterable[PastState]) -> Un
     later = next(state for state in stack[first:] if state.event_id != event_id)
     author = f"event {later.event_id}" if later.event_id else "a person"
     return replace(step, obstacle=f"Memory {memory.id} was changed since by {author}.")
+
+
+def refuse_merged(
+    steps: Sequence[UndoStep], merged: Mapping[UUID, tuple[UUID, UUID | None]]
+) -> list[UndoStep]:
+    """The steps, with an obstacle for each whose memory has taken in another one since.
+
+    `merged`: for each such memory the other one, and the event that merged it, None for a person.
+    """
+    checked = []
+    for step in steps:
+        standing = step.obstacle is None and step.memory.state == "ACTIVE"
+        if standing and step.memory.id in merged:
+            other, event_id = merged[step.memory.id]
+            author = f"event {event_id}" if event_id else "a person"
+            reason = (
+                f"Memory {step.memory.id}: memory {other} was merged into it since by {author}."
+            )
+            step = replace(step, obstacle=reason)  # noqa: PLW2901
+        checked.append(step)
+    return checked
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A late statement that is shown once the memory is undone that superseded it.
+
+    `older`: statements of its slot that it supersedes in the place of that memory. `replaced`: that
+    memory, if the undo has given it a text that was said earlier.
+    """
+
+    shown: Memory
+    older: Sequence[Memory] = ()
+    replaced: Memory | None = None
+
+
+def successions(
+    undone: Iterable[Memory], late: Sequence[Memory], taken: Collection[TextKey]
+) -> list[Succession]:
+    """The late statements to show after an undo, as if the undone event had never been.
+
+    Those that a retired memory superseded, and those that were said later than the text that a
+    memory is restored to. Of a slot with one value at a time the newest. `undone`: the memories
+    after the undo. `late`: the statements they superseded. `taken`: texts that cannot be shown.
+    """
+    used, shown = set(taken), []
+    for memory in undone:
+        groups: dict[object, list[Memory]] = {}
+        for statement in sorted(late, key=lambda s: (s.said_at, s.id), reverse=True):
+            own = statement.superseded_by == memory.id
+            if own and (memory.state != "ACTIVE" or statement.said_at > memory.said_at):
+                group = _single_slot(statement) or text_hash(statement.text)
+                groups.setdefault(group, []).append(statement)
+        for slot, (newest, *older) in groups.items():
+            key = (newest.lane_id, text_hash(newest.text))
+            replaces = memory.state == "ACTIVE" and memory.slot == slot
+            fixed = replaces and (memory.immutable or memory.protection is not None)
+            if key not in used and not fixed:
+                used.add(key)
+                shown.append(Succession(newest, older, memory if replaces else None))
+    return shown
+
+
+def _single_slot(memory: Memory) -> str | None:
+    """The slot of a memory, if it has one value at a time."""
+    single = slots.single_valued(memory.slot, memory.cardinality)
+    return memory.slot if single else None
 
 
 def refuse_taken_texts(

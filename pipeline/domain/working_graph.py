@@ -287,6 +287,20 @@ class WorkingGraph:
         )  # fmt: skip
         return self.add(again, edge.names, SAID_AGAIN, GraphOutcome.ADD)
 
+    def move(self, edge: WorkingEdge, fact: int, reason: str) -> None:
+        """Put an edge of the fact's memory in the place of the same current edge of another one."""
+        del self.edges[edge.id]
+        if edge.new is not None:
+            del self.added[edge.id]
+        else:
+            self.ended.append(EndedEdge(edge.id, None, fact))
+        key = f"moved:{self.sources[fact].seq}:{edge.id}"
+        moved = NewEdge(
+            uuid5(self.sources[fact].event_id, key), edge.source, edge.relation, edge.destination,
+            fact, edge.valid_from,
+        )  # fmt: skip
+        self.add(moved, edge.names, reason, GraphOutcome.UPDATE)
+
     def add(
         self, edge: NewEdge, names: tuple[str, str], reason: str, outcome: GraphOutcome
     ) -> WorkingEdge:

@@ -38,6 +38,7 @@ from pipeline.domain.memories import Memory, structure
 from pipeline.domain.rollback import (
     TextKey,
     UndoStep,
+    refuse_merged,
     refuse_taken_texts,
     undo_step,
     versions_of_present,
@@ -45,6 +46,12 @@ from pipeline.domain.rollback import (
 from pipeline.domain.suggestions import SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.events.late_statements import (
+    WITHOUT_VECTOR,
+    merged,
+    show_late_statements,
+    superseded,
+)
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.ledger.filter_conditions import among
@@ -72,15 +79,15 @@ from pipeline.turns.vectors import mark_turns_stale
 CHANGED_DURING_UNDO = "Its memories changed while it was being undone; ask again."
 # Number of tries to plan an undo whose memories change at the same time.
 TRIES = 3
-WITHOUT_VECTOR = [column for column in memories.c if column.name not in ("embedding", "terms")]
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
     """Result of an undo.
 
-    `at`: None for a dry run. `gone`: memories that the event had added; `back`: memories that it
-    had changed or deleted; `skipped`: the reason for each memory that was left unchanged.
+    `at`: None for a dry run. `gone`: memories that are retired, which the event had added; `back`:
+    those that are active, which it had changed, deleted or superseded; `skipped`: the reason for
+    each memory that was left unchanged.
     """
 
     at: datetime | None
@@ -95,12 +102,14 @@ class Undone:
 class UndoPlan:
     """Plan of an undo, computed without a lock; each step names the version it starts from.
 
-    `restated`: the memories that the event repeated, for undo_restatements.
+    `restated`: the memories that the event repeated, for undo_restatements. `superseded`: those
+    that its memories have superseded, see `pipeline.events.late_statements`.
     """
 
     event: Row[Any]
     steps: Sequence[UndoStep]
     restated: Sequence[Mapping[str, Any]]
+    superseded: Sequence[Row[Any]]
 
     @property
     def free(self) -> list[UndoStep]:
@@ -152,7 +161,11 @@ class Undo:
             if event is None:
                 raise NotFound(NO_SUCH_EVENT)
             steps = await _steps(connection, project_id, event_id)
-            return UndoPlan(event, steps, await _restated(connection, project_id, event_id))
+            restated = await _restated(connection, project_id, event_id)
+            rows = await superseded(connection, [step.memory.id for step in steps])
+            checked = refuse_merged(steps, merged(rows, event))
+            checked = refuse_taken_texts(checked, await _holders(connection, checked))
+            return UndoPlan(event, checked, restated, rows)
 
     async def _carry_out(
         self, plan: UndoPlan, states: Mapping[str, Any], *, force: bool, dry_run: bool = False
@@ -163,13 +176,17 @@ class Undo:
             async with self._engine.connect() as connection:
                 event = await _locked(connection, plan.event)
                 _refuse(event, plan.steps, force=force)
-                await _lock_memories(connection, plan)
+                if not await _lock_memories(connection, plan):
+                    return None
                 changed = (await connection.scalars(statement("undo_memories"), states)).all()
                 if len(changed) < len(free) or event.replays != plan.event.replays:
                     return None
                 await _move_back(connection, plan)
                 values = {"memory_ids": changed}
                 await connection.execute(memory_statement("queue_deliveries"), values)
+                shown = await show_late_statements(
+                    connection, changed, plan.superseded, event_id=event_id, key_id=states["key_id"]
+                )
                 gone, back = await _relations(connection, event)
                 await _withdraw_suggestions(connection, event_id)
                 at = await _mark(connection, event_id)
@@ -180,10 +197,15 @@ class Undo:
                 await (connection.rollback() if dry_run else connection.commit())
         except IntegrityError:  # another write stored one of the texts
             return None
+        replaced = {s.replaced.id for s in shown if s.replaced is not None}
+        active = {s.memory.id for s in free if s.text is not None} - replaced
         return Undone(
             at=None if dry_run else at,
-            gone=[step.memory.id for step in free if step.text is None],
-            back=[step.memory.id for step in free if step.text is not None],
+            gone=[step.memory.id for step in free if step.memory.id not in active],
+            back=[
+                *(s.memory.id for s in free if s.memory.id in active),
+                *(s.shown.id for s in shown),
+            ],
             skipped={step.memory.id: step.obstacle for step in plan.steps if step.obstacle},
             relations_gone=gone,
             relations_back=back,
@@ -251,8 +273,7 @@ async def _steps(
     states = await states_of(connection, [row.id for row in current])
     ways = [undo_step(event_id, as_memory(row), states[row.id]) for row in current]
     copies = {row.id for row in current if row.text_hash != text_hash(row.text)}
-    steps = [replace(step, copy=step.memory.id in copies) for step in ways if step is not None]
-    return refuse_taken_texts(steps, await _holders(connection, steps))
+    return [replace(step, copy=step.memory.id in copies) for step in ways if step is not None]
 
 
 async def _restated(
@@ -275,10 +296,16 @@ async def _restated(
     ]
 
 
-async def _lock_memories(connection: AsyncConnection, plan: UndoPlan) -> None:
-    """Lock all memories that the plan changes, by ascending id."""
+async def _lock_memories(connection: AsyncConnection, plan: UndoPlan) -> bool:
+    """Lock all memories that the plan changes, by ascending id.
+
+    False if those that its memories have superseded are no longer the same.
+    """
     ids = {step.memory.id for step in plan.free} | {row["id"] for row in plan.restated}
+    ids |= {row.id for row in plan.superseded}
     await connection.execute(locked(memories, among(memories.c.id, ids)))
+    rows = await superseded(connection, [step.memory.id for step in plan.steps])
+    return [*map(tuple, rows)] == [*map(tuple, plan.superseded)]
 
 
 async def _move_back(connection: AsyncConnection, plan: UndoPlan) -> None:

@@ -29,7 +29,7 @@ from sqlalchemy.exc import DBAPIError
 from pipeline.domain.errors import Overloaded
 from pipeline.lanes.accept import Accepted, Add, Adds
 from pipeline.ledger.engine import is_locked
-from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.ledger.failures import DISK_FULL, LedgerUnavailable
 
 log = structlog.get_logger()
 
@@ -74,6 +74,8 @@ class GroupCommit:
     _writers: set[asyncio.Task[None]] = field(default_factory=set)
     _retries: set[asyncio.Task[None]] = field(default_factory=set)
     _cuts: set[asyncio.Task[None]] = field(default_factory=set)
+    # The last write, if the disk of the ledger was full, and its time.
+    _refused: tuple[LedgerUnavailable, float] | None = None
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOCKED_AT_ONCE))
 
     @property
@@ -81,6 +83,14 @@ class GroupCommit:
         """Seconds since the arrival of the oldest add that waits for a writer."""
         oldest = min((waiting.since for waiting in self._queue), default=None)
         return 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
+
+    def disk_full(self, within_s: float) -> LedgerUnavailable | None:
+        """The error of the last write, if the disk of the ledger was full then.
+
+        None after `within_s` seconds: without adds, nothing else tells that there is space again.
+        """
+        error, at = self._refused or (None, 0.0)
+        return error if asyncio.get_running_loop().time() - at <= within_s else None
 
     async def accept(self, add: Add) -> Accepted:
         """Accept one add, as Adds.accept: returns after its commit, or raises.
@@ -180,6 +190,9 @@ class GroupCommit:
             return None
         adds = [waiting.add for waiting in group]
         [accepted] = await asyncio.gather(self.adds.accept(adds), return_exceptions=True)
+        self._refused = None
+        if isinstance(accepted, LedgerUnavailable) and accepted.refuses_writes == DISK_FULL:
+            self._refused = accepted, asyncio.get_running_loop().time()
         if isinstance(accepted, BaseException):
             return accepted
         pairs = list(zip(group, accepted, strict=True))

@@ -10,6 +10,7 @@ pipeline.ledger.engine and pipeline.ledger.statements raise them, for every conn
 
 from __future__ import annotations
 
+import asyncpg
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 StatementRefused = DBAPIError
@@ -21,6 +22,9 @@ CONTENT = ("22", "23", "54")
 
 # SQLSTATE of statement_timeout and of lock_timeout.
 OUT_OF_TIME = ("57014", "55P03")
+# States of a ledger that answers reads and refuses writes, by SQLSTATE.
+DISK_FULL, READ_ONLY = "DiskFull", "ReadOnly"
+REFUSES_WRITES = {"53100": DISK_FULL, "25006": READ_ONLY}
 
 
 class LedgerUnavailable(DBAPIError):
@@ -46,9 +50,14 @@ class LedgerUnavailable(DBAPIError):
         return self.reached and sqlstate(self) in OUT_OF_TIME
 
     @property
+    def refuses_writes(self) -> str | None:
+        """DISK_FULL or READ_ONLY, if PostgreSQL refused a write for this reason."""
+        return REFUSES_WRITES.get(sqlstate(self))
+
+    @property
     def may_have_committed(self) -> bool:
         """True if the connection was lost, or there was no answer, after the statement was sent."""
-        return self._sent and not self.reached
+        return self._sent and not self.reached and not self.refuses_writes
 
     @property
     def reason(self) -> str:
@@ -63,6 +72,12 @@ def translated(error: DBAPIError) -> DBAPIError:
     if isinstance(error, LedgerUnavailable) or error.orig is None or (content and not lost):
         return error
     return LedgerUnavailable(error.orig, reached=not lost)
+
+
+def read_only() -> LedgerUnavailable:
+    """The error of a ledger that is a standby, or whose transactions are read-only."""
+    cause = asyncpg.ReadOnlySQLTransactionError("The ledger is read-only.")
+    return LedgerUnavailable(cause, reached=True)
 
 
 def is_out_of_reach(error: BaseException) -> bool:

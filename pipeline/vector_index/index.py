@@ -33,6 +33,7 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ports import CompactableStore, Embedder, VectorHit, VectorStore
 from pipeline.vector_index.buckets import collection_name, is_bucket, may_hold
 from pipeline.vector_index.large_scopes import LargeScopes, Own, Served, pins_of
+from pipeline.vector_index.lost_vectors import LostVectors
 from pipeline.vector_index.names import KINDS, family, index_name
 from pipeline.vector_index.projections import Projection, VectorSource, as_record
 
@@ -242,37 +243,17 @@ class VectorIndex:
     async def heal(self) -> list[str]:
         """Mark the rows of lost collections as stale. Returns the names of the collections.
 
-        A collection is lost if it is missing, or has less than half of the records that it had at
-        the last check and that the ledger expects. Errors: StoreUnavailable.
+        Errors: as `LostVectors.mark_stale`.
         """
-        known = await self.source.collections.known(self._family)
-        infos = {name: await self._store.col_info(name) for name in {*known, *await self._stored()}}
-        counts = {name: info.count for name, info in infos.items() if info is not None}
-        small = [name for name, count in counts.items() if 2 * count < known.get(name, 0)]
-        expected = await self._expected(small)
-        lost = [name for name in known if name not in counts]
-        lost += [name for name in small if 2 * counts[name] < expected[name]]
-        if lost:
-            log.warning("vectors_lost", collections=len(lost))
-            with_rows = await self.source.collections.mark_stale(
-                lost,
-                lambda scope: self._of(scope, self._embedder.name),
-                embedder=self._embedder.name,
-            )
-            await self.source.collections.forget(set(lost) - counts.keys() - with_rows)
-        for name, count in counts.items():
-            await self.source.collections.note(name, count)
-        return lost
-
-    async def _expected(self, names: Sequence[str]) -> Counter[str]:
-        """The number of records that the ledger expects in each of these collections."""
-        if not names:
-            return Counter()
-        return await self.source.collections.expected(
-            names,
+        lost = LostVectors(
+            self._store,
+            self.source.collections,
+            self._family,
+            self._stored,
             lambda scope: self._of(scope, self._embedder.name),
-            embedder=self._embedder.name,
+            self._embedder.name,
         )
+        return await lost.mark_stale()
 
     async def fill_large(self) -> int:
         """Fill the requested own collections of large scopes. Returns the number of rows written.

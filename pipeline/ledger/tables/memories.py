@@ -176,6 +176,12 @@ memories = Table(
         "id",
         postgresql_where=text("appended AND state = 'ACTIVE'"),
     ),
+    # The memories that one has superseded, which its undo shows.
+    Index(
+        "ix_memories_superseded",
+        "superseded_by",
+        postgresql_where=text("superseded_by IS NOT NULL"),
+    ),
     Index(
         "ix_memories_forgotten",
         "lane_id",

@@ -1,7 +1,7 @@
 -- The scope's memories that are still active at this point have an equal row in the shadow. Keep
 -- the scope's row with its id, history and feedback, delete the shadow's copy, and let the shadow's
--- receipts and conflicts name the scope's row. Returns the ids of both, for the relations of the
--- graph.
+-- receipts, conflicts and superseded memories name the scope's row. Returns the ids of both, for
+-- the relations of the graph.
 WITH pair AS MATERIALIZED (
     SELECT theirs.id AS theirs, ours.id AS ours
     FROM memories theirs JOIN memories ours USING (text_hash)
@@ -20,6 +20,15 @@ WITH pair AS MATERIALIZED (
         memory_id = coalesce((SELECT ours FROM pair WHERE theirs = memory_id), memory_id),
         against_id = coalesce((SELECT ours FROM pair WHERE theirs = against_id), against_id)
     WHERE lane_id = CAST(:shadow_lane_id AS uuid)
+), superseded AS (
+    UPDATE memories SET superseded_by = pair.ours
+    FROM pair
+    WHERE memories.lane_id = CAST(:shadow_lane_id AS uuid) AND memories.superseded_by = pair.theirs
+), superseded_before AS (
+    UPDATE past_states SET superseded_by = pair.ours
+    FROM pair
+    WHERE past_states.lane_id = CAST(:shadow_lane_id AS uuid)
+      AND past_states.superseded_by = pair.theirs
 ), dropped AS (
     DELETE FROM memories theirs USING memories ours
     WHERE theirs.lane_id = CAST(:shadow_lane_id AS uuid) AND theirs.state = 'ACTIVE'

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from api.auth.key_cache import KeyRing
 from api.dependencies import Api
-from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN
+from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN, WRITES_REFUSED
 from deploy.stack.servers import Postgres
 from pipeline import __version__
 from pipeline.adapters.vectors_chroma import ChromaVectors
@@ -50,6 +51,45 @@ async def test_health_tells_which_store_is_away(service: Service) -> None:
         "vectors": "StoreUnavailable",
         "model": "ok",
     }
+
+
+async def test_a_full_disk_is_named(service: Service) -> None:
+    refuse = (
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE SQLSTATE '53100' USING MESSAGE = 'disk full'; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON events EXECUTE FUNCTION refuse()",
+    )
+    async with service.engine.ledger.engine.begin() as connection:
+        for statement in refuse:
+            await connection.execute(text(statement))
+    answer = await service.client.post(ADD, json=LIVES)
+    assert (answer.status_code, error_of(answer)) == (503, WRITES_REFUSED["DiskFull"])
+    ready = await service.client.get("/readyz")
+    assert (ready.status_code, ready.json()["ledger"]) == (503, "DiskFull")
+    async with service.engine.ledger.engine.begin() as connection:
+        await connection.execute(text("DROP TRIGGER refuse ON events"))
+    await service.add("I like jazz.")
+    assert (await service.client.get("/readyz")).json()["ledger"] == "ok"
+
+
+async def test_a_read_only_ledger_is_named(service: Service) -> None:
+    engines = {service.engine.ledger.engine, service.engine.ledger.pools.adds}
+    for state in ("on", "off"):
+        async with service.engine.ledger.engine.begin() as connection:
+            await connection.execute(text("SET LOCAL transaction_read_only = off"))
+            name = await connection.scalar(text("SELECT current_database()"))
+            await connection.execute(
+                text(f"ALTER DATABASE {name} SET default_transaction_read_only = {state}")
+            )
+        for engine in engines:
+            await engine.dispose()
+        ready = await service.client.get("/readyz")
+        answer = await service.client.post(ADD, json=LIVES)
+        if state == "on":
+            assert (ready.status_code, ready.json()["ledger"]) == (503, "ReadOnly")
+            assert (answer.status_code, error_of(answer)) == (503, WRITES_REFUSED["ReadOnly"])
+        else:
+            assert (ready.status_code, answer.status_code) == (200, 200)
 
 
 async def test_metrics_count_what_is_in_flight(service: Service) -> None:

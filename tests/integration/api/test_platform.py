@@ -144,6 +144,25 @@ async def test_a_call_brings_categories_of_its_own(service: Service) -> None:
     assert 'Expected a dictionary of items but got type "str"' in error_of(answer)
 
 
+async def test_a_repeated_category_of_a_query_string_may_have_a_comma(service: Service) -> None:
+    own = [{"Tea, coffee": "drinks"}, {"homes": "where a person lives"}, {"Tea": "leaves"}]
+    await service.add("I like tea. I live in Bern.", custom_categories=own)
+    async with service.engine.ledger.engine.begin() as connection:
+        named = "UPDATE memories SET categories = ARRAY['Tea, coffee'] WHERE text LIKE '%tea'"
+        await connection.execute(sql(named))
+
+    async def names(query: str) -> list[str]:
+        answer = await service.client.get(f"/v1/memories/?user_id=maya&{query}")
+        assert answer.status_code == 200, answer.text
+        return sorted(row["memory"] for row in answer.json())
+
+    tea, both = ["User likes tea"], ["User likes tea", "User lives in Bern"]
+    assert await names("categories=Tea,%20coffee&categories=other") == tea
+    assert await names("categories=Tea,%20coffee&categories=") == tea
+    assert await names("categories=Tea,%20coffee&categories=homes") == both
+    assert await names("categories=coffee,homes") == ["User lives in Bern"]
+
+
 class Listening(RulesModel):
     """Rules that record the instructions of the last request."""
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from pipeline.curator.service import CENTRES
+from pipeline.curator import service
+from pipeline.curator.service import CENTRES, MOST_ATTEMPTS
 from pipeline.curator.store import CuratorRuns, RunLimits
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.usage import Answer
 from pipeline.erasure.store import OwnerKey
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.tables import curator_runs, curator_steps
 from pipeline.stores import Ledger
 from tests.integration.curator.test_curator import (
@@ -105,6 +107,38 @@ async def test_a_kill_at_any_step_loses_and_doubles_nothing(engine: Engine, afte
             assert (await connection.execute(open_runs)).all() == []
             assert (await connection.execute(select(curator_steps))).all() == []
     assert kills > 5
+
+
+class Away(CuratorRuns):
+    """Store that claims a run, and whose ledger then answers the first `parks` + 1 calls not."""
+
+    def __init__(self, ledger: Ledger, *, parks: int = 0) -> None:
+        super().__init__(ledger.engine)
+        self._parks = parks
+
+    async def read(self, *_: Any, **__: Any) -> Any:
+        raise LedgerUnavailable(ConnectionRefusedError(), sent=False)
+
+    async def park(self, *args: Any, **more: Any) -> int | None:
+        self._parks -= 1
+        if self._parks >= 0:
+            raise LedgerUnavailable(ConnectionRefusedError(), sent=False)
+        return await super().park(*args, **more)
+
+
+async def test_an_outage_of_the_ledger_uses_up_no_try_of_a_run(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "PARK_PAUSE_S", 0.0)
+    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
+    await plant(engine, store)
+    run_id = await start(engine)
+    for n in range(MOST_ATTEMPTS + 2):
+        assert await carry_on(engine, Oracle(store), Away(engine.ledger, parks=n % 3))
+        await pass_time(engine, MOST_LEASE_MINUTES)
+    await carry_on(engine, Oracle(store))
+    run = await engine.ledger.curator.get(engine.project.id, run_id)
+    assert (run.state, run.steps) == ("SUCCEEDED", 1)
 
 
 async def test_a_worker_that_lost_its_run_writes_nothing(engine: Engine) -> None:

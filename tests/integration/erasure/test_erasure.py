@@ -565,3 +565,16 @@ async def test_a_receipt_is_shown_to_its_own_project_only(service: Service) -> N
     url = f"/v1/erasures/{answer.json()['event_id']}/"
     theirs = await service.client.get(url, headers={"Authorization": f"Token {key}"})
     assert theirs.status_code == 404
+
+
+@pytest.mark.parametrize("user_id", [".", ".."])
+async def test_an_id_that_no_path_can_have_is_erased_by_a_body(
+    service: Service, user_id: str
+) -> None:
+    await service.add("I live in Zanzibar.", user_id=user_id)
+    normalized = await service.client.delete(f"/v2/entities/user/{user_id}/")
+    assert normalized.status_code == 404
+    assert len(await service.listed(user_id=user_id)) == 1
+    answer = await service.client.post("/v1/erasures/", json={"user_id": user_id})
+    assert answer.status_code == 200, answer.text
+    assert await service.listed(user_id=user_id) == []

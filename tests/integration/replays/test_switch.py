@@ -18,7 +18,7 @@ from pipeline.ports import ExtractionRequest
 from tests.integration.conflicts.test_conflicts import Overwriting
 from tests.integration.replays.test_shadow import rows
 from tests.integration.suggestions.test_accepting import decide, only_one, withheld
-from tests.support.api_service import ADD, MAYA, Service, error_of
+from tests.support.api_service import ADD, LIST, MAYA, Service, error_of
 from tests.support.disagreements import UNDECIDED
 from tests.support.embedder_hash import HashEmbedder
 from tests.support.replaying import Tagged, look, replayed, switch, texts
@@ -338,3 +338,25 @@ async def test_what_was_taken_back_is_not_replayed_and_not_switched_on(service: 
     assert refused.status_code == 409
     assert f"Event {later} was undone since" in error_of(refused)
     assert await texts(service) == []
+
+
+async def test_a_late_statement_of_a_replay_is_superseded_by_the_memory_that_stays(
+    service: Service,
+) -> None:
+    service.engine.with_model(RulesModel())
+    event_id = await service.add("I live in Bern.", timestamp=1_772_000_000)
+    # Other options: a batch of its own, also in the replay.
+    await service.add("I moved to Rome.", timestamp=1_771_000_000, metadata={"n": 1})
+    [bern] = await service.listed(**MAYA)
+    replay = await replayed(service)
+    answer = await switch(service, replay["id"])
+    assert (answer.status_code, answer.json()["kept"]) == (200, 1), answer.text
+    body = {"filters": MAYA, "include_superseded": True}
+    listed = (await service.client.post(LIST, json=body)).json()["results"]
+    assert {row["memory"]: row["replaced_by"] for row in listed} == {
+        "User lives in Bern": None,
+        "User lives in Rome": bern["id"],
+    }
+    undone = await service.client.post(f"/v1/event/{event_id}/undo/")
+    assert undone.status_code == 200, undone.text
+    assert await texts(service) == ["User lives in Rome"]

@@ -10,11 +10,13 @@ from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import parse
 from pipeline.memories.delete_by_filter import DeleteRequest
+from pipeline.ports import CollectionInfo
 from pipeline.search.query import Query
 from pipeline.search.service import SearchResult, search
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
+from tests.support.vectors_memory import InMemoryVectors
 
 MAYA, JON = {"user_id": "maya"}, {"user_id": "jon"}
 
@@ -123,3 +125,40 @@ async def test_a_decision_is_never_based_on_an_index_that_lacks_the_scope(engine
     await engine.vectors.delete(name, [record.id for record in records[1:]])
     with pytest.raises(StoreUnavailable):
         await index.nearest_in_lane(engine.scope(), vectors, limit=5, least=8)
+
+
+class Broken(InMemoryVectors):
+    """Store with one collection that does not answer, or with none that does."""
+
+    broken: str | None = None
+    away = False
+
+    async def ping(self) -> None:
+        if self.away:
+            raise StoreUnavailable("away")
+
+    async def col_info(self, name: str) -> CollectionInfo | None:
+        if name == self.broken or self.away:
+            raise StoreUnavailable(name)
+        return await super().col_info(name)
+
+
+async def test_a_collection_that_does_not_answer_hides_no_lost_one(engine: Engine) -> None:
+    vectors = Broken()
+    index = VectorIndex(vectors, engine.ledger.memory_vectors, engine.services.embedder, buckets=4)
+    engine.services = replace(engine.services, index=index)
+    for n in range(12):
+        await store(engine, 1, 0.5, {"user_id": f"user{n}"})
+    first, second, *_ = names = sorted(await vectors.list_cols())
+    assert await index.heal() == []
+    for broken, lost in ((first, second), (second, first)):
+        await vectors.delete_col(lost)
+        vectors.broken = broken
+        with pytest.raises(StoreUnavailable, match=broken):
+            await index.heal()
+        vectors.broken = None
+        assert await index.catch_up() > 0
+        assert sorted(await vectors.list_cols()) == names
+    vectors.away = True
+    with pytest.raises(StoreUnavailable):
+        await index.heal()

@@ -402,6 +402,25 @@ def test_a_fact_that_was_added_ends_the_value_before_it_and_a_compared_one_only_
     assert [each.valid_to for each in plan.edges] == [None]
 
 
+@pytest.mark.parametrize("states", [True, False])
+def test_a_relation_of_a_retired_memory_moves_to_the_one_that_states_it(states: bool):
+    nodes, [edge] = known(("Maya", "lives_in", "Paris"))
+    fact = said("Maya lives in Paris in a flat.", subject="Maya", attribute="residence")
+    current = replace(edge, memory_id=UUID(int=8), slot=fact.slot)
+    memory = FactMemory(UUID(int=9), (fact.text,), retired=(UUID(int=8),))
+    stated = [(0, ("Maya", "lives_in", "Paris"))] if states else []
+    plan = planned([fact], stated, (nodes, [current]), memories=[memory])
+    assert [(each.id, each.valid_to) for each in plan.ended] == [(edge.id, None)]
+    [moved] = plan.edges
+    assert (moved.source_id, moved.relation, moved.destination_id) == (
+        edge.source_id,
+        edge.relation,
+        edge.destination_id,
+    )
+    assert (moved.valid_from, moved.valid_to, moved.memory_id) == (MARCH, None, None)
+    assert "UPDATE Maya lives_in Paris" in lines(plan)
+
+
 def test_a_past_value_that_was_added_ends_when_the_current_one_began():
     nodes, [edge] = known(("Maya", "lives_in", "Paris"), since=MAY)
     fact = said(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,6 +18,7 @@ from pipeline.domain.rollback import (
     UndoStep,
     effective,
     refuse_taken_texts,
+    successions,
     undo_step,
 )
 from pipeline.text.equality import text_hash
@@ -71,6 +74,41 @@ def test_a_later_event_that_was_undone_is_no_obstacle() -> None:
     step = undo(E1, state("a", E1), state("b", E2), undone("a", E2))
     assert step is not None
     assert (step.to, step.obstacle) == (None, None)
+
+
+def test_an_undo_of_another_memorys_event_is_a_state_of_the_memorys_own_event() -> None:
+    shown = (state(None, E1), undone("a", E3))
+    step = undo(E2, *shown, state("b", E2))
+    assert step is not None
+    assert (step.text, step.obstacle) == ("a", None)
+    step = undo(E1, *shown)
+    assert step is not None
+    assert (step.to, step.obstacle) == (None, None)
+
+
+def late(n: int, text: str, **values: Any) -> Memory:
+    """A statement of day n that memory 1 has superseded."""
+    said_at = THEN + timedelta(days=n)
+    row = memory(text, n, said_at=said_at, state="RETIRED", **values)
+    return replace(row, superseded_by=UUID(int=1))
+
+
+def test_a_late_statement_is_shown_once_and_never_beside_its_text() -> None:
+    gone = memory(number=1, state="RETIRED", said_at=THEN)
+    rows = [late(2, "a"), late(3, "a"), late(4, "b")]
+    key = (gone.lane_id, text_hash("b"))
+    [shown] = successions([gone], rows, {key})
+    assert (shown.shown, list(shown.older), shown.replaced) == (rows[1], [rows[0]], None)
+    back = replace(gone, state="ACTIVE", said_at=THEN + timedelta(days=2))
+    assert [s.shown.id.int for s in successions([back], rows, ())] == [4, 3]
+
+
+def test_a_slot_of_several_values_shows_each_late_statement() -> None:
+    gone = memory(number=1, state="RETIRED", said_at=THEN)
+    for attribute, days in (("hobbies", [3, 2]), ("residence", [3])):
+        about = {"subject": "maya", "attribute": attribute}
+        rows = [late(2, "a", **about), late(3, "b", **about)]
+        assert [s.shown.id.int for s in successions([gone], rows, ())] == days
 
 
 def test_an_undone_event_has_no_undo_step() -> None:
