@@ -69,6 +69,15 @@ def test_a_server_that_is_down_stops_neither_the_agent_nor_the_memory(tmp_path: 
     assert len(stored(tmp_path)) == 1
 
 
+def test_a_response_of_another_server_stops_neither_the_agent_nor_the_memory(
+    tmp_path: Path,
+) -> None:
+    output, [fault] = run(PROMPT, tmp_path, lambda _: httpx.Response(200, text="<html>"))
+    assert output == ""
+    assert fault.startswith("no memories: 200: ")
+    assert len(stored(tmp_path)) == 1
+
+
 def test_a_reply_is_stored_from_the_hook_or_from_the_transcript(tmp_path: Path) -> None:
     assert run(STOP | {"last_assistant_message": "Done."}, tmp_path / "o", refused) == ("", [])
     transcript = tmp_path / "t.jsonl"
@@ -128,6 +137,7 @@ def test_a_turn_of_codex_has_both_sides() -> None:
     ("payload", "faults"),
     [
         ("no json", 1),
+        ("[" * 100_000, 1),
         ("[1]", 0),
         ({}, 0),
         (SESSION | {"hook_event_name": "PreToolUse", "tool_name": "Bash"}, 0),

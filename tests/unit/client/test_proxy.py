@@ -270,6 +270,17 @@ async def test_memlane_down_forwards_all_the_same_and_says_so(world: World) -> N
     assert len(world.adds) == 1
 
 
+async def test_a_response_of_another_server_than_memlane_forwards_all_the_same(
+    world: World,
+) -> None:
+    world.searching = lambda _: httpx.Response(200, text="<html>We are back soon.</html>")
+    async with world.serve() as client:
+        answer = await client.post(CHAT, json={"messages": [QUESTION], "user": "maya"})
+    assert answer.json() == ANSWER
+    assert answer.headers["X-Memlane-Search"] == "unavailable; Unavailable"
+    assert len(world.adds) == 1
+
+
 async def test_an_error_of_the_provider_is_unchanged_and_nothing_is_stored(world: World) -> None:
     error = b'{"error": {"message": "quota",  "type": "insufficient_quota"}}'
     headers = {"content-type": "application/json", "retry-after": "7", "x-ratelimit": "0"}
