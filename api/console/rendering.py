@@ -131,7 +131,9 @@ def _filters(request: Request) -> str:
     return merged(dict(request.query_params), {"before": "", "skip": ""})
 
 
-def back(request: Request, path: str, *, done: str | None = None, **query: str) -> RedirectResponse:
+def back(
+    request: Request, path: str, /, *, done: str | None = None, **query: str
+) -> RedirectResponse:
     """Lead to a page of the console after a form was sent. `done`: a key of DONE."""
     query = query | ({"done": done} if done else {})
     target = base_of(request.app.state.api.settings) + quote(path)

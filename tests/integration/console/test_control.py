@@ -122,6 +122,15 @@ async def test_a_view_is_saved_listed_and_deleted(service: Service, browser: Bro
     assert "Broken" not in await browser.shown("/console/live")
 
 
+async def test_names_of_a_views_query_are_only_text(browser: Browser) -> None:
+    query = "path=1&context=2&request=3&_loop_vars=4&done=5"
+    saved = await browser.send("/console/views", name="odd", path="/events", query=query)
+    assert saved.status_code == 303
+    live = await browser.get("/console/live")
+    assert live.status_code == 200
+    assert 'href="/console/events?path=1&amp;context=2&amp;request=3&amp;_loop_vars=4"' in live.text
+
+
 async def test_a_project_has_a_limited_number_of_views(browser: Browser) -> None:
     for number in range(50):
         await browser.send("/console/views", name=f"v{number}", path="/events", query="")
