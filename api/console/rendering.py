@@ -98,7 +98,7 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
         **values,
     }
     page = environment().get_template(template)
-    if is_update(request) and "live" in page.blocks and status == 200:
+    if is_update(request) and "live" in page.blocks:
         state = page.new_context(context)
         html = "".join(page.blocks["live"](state))
     else:
