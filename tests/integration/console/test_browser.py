@@ -141,6 +141,21 @@ async def test_live_says_that_the_ledger_is_down_and_goes_on_after_that(
         assert await opened.page.get_by_text("Temporarily unavailable").count() == 0
 
 
+async def test_a_page_that_embeds_the_users_page_shows_that_its_token_has_ended(
+    site: Site,
+) -> None:
+    frame = f'<h1>Chat</h1><iframe src="{site.url}/user/#mlu_ended" width="600"></iframe>'
+
+    async def chat(route: Route) -> None:
+        await route.fulfill(body=f"<main>{frame}</main>", content_type="text/html")
+
+    async with tab(site.browser, site.url) as opened:
+        await opened.page.route("**/chat", chat)
+        await opened.open("/chat")
+        inside = opened.page.frame_locator("iframe")
+        await inside.get_by_text("This page has ended.").wait_for()
+
+
 async def test_an_event_is_followed_until_it_ends(site: Site) -> None:
     event_id = await site.service.engine.add("My sister lives in Porto.")
     async with tab(site.browser, site.url, site.service.key) as opened:
