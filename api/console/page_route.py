@@ -68,7 +68,8 @@ def sign_in_first(request: Request) -> Response:
 
     A script that updates a page gets the redirect as a header, so that the whole page follows it.
     """
-    form = base_of(request.app.state.api.settings) + "/sign-in"
+    base = base_of(request.app.state.api.settings)
+    form = f"{base}/sign-in"
     if request.method != "GET":
         return show(
             request, "error.html", status=401, title=TITLES[401],
@@ -77,7 +78,9 @@ def sign_in_first(request: Request) -> Response:
     if request.headers.get("hx-request"):
         return Response(status_code=401, headers={"HX-Redirect": form})
     query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{form}?next={quote(request.url.path + query)}", status_code=303)
+    # A proxy in front takes the path of the public URL away.
+    path = base + request.url.path.removeprefix("/console")
+    return RedirectResponse(f"{form}?next={quote(path + query)}", status_code=303)
 
 
 async def error_page(
