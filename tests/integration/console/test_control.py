@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from api.console.pages import replays
 from tests.support.api_service import Service
 from tests.support.console_client import Browser, browsing, text_of
 
@@ -54,6 +57,21 @@ async def test_a_replay_is_compared_and_discarded(service: Service, browser: Bro
     assert "1 memories stay as they are" in await browser.shown(path)
     assert (await browser.send(f"{path}/discard")).status_code == 303
     assert (await browser.get(path)).status_code == 404
+
+
+async def test_a_replay_counts_the_changes_that_it_does_not_show(
+    service: Service, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.add("I live in Berlin.")
+    await service.add("I own a boat.")
+    for row in await service.listed():
+        await service.client.delete(f"/v1/memories/{row['id']}/")
+    begun = await browser.send("/console/replays", user_id="maya", answers="recorded")
+    await service.engine.drain()
+    path = begun.headers["location"].partition("?")[0]
+    assert "not shown here" not in await browser.shown(path)
+    monkeypatch.setattr(replays, "MOST_CHANGES", 1)
+    assert "1 more new memories are not shown here." in await browser.shown(path)
 
 
 async def test_a_user_is_erased_and_the_receipt_shown(service: Service, browser: Browser) -> None:
