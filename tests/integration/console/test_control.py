@@ -176,6 +176,16 @@ async def test_budgets_and_the_schedule_are_set_and_removed(browser: Browser) ->
     assert "only on request" in await browser.shown("/console/inbox", kind="curator")
 
 
+@pytest.mark.parametrize("minutes", ["0", "-5", "1.5", "1e3", "an hour", "100000"])
+async def test_a_token_is_not_made_for_another_time_than_the_form_says(
+    browser: Browser, minutes: str
+) -> None:
+    form = {"user_id": "maya", "rights": "read", "minutes": minutes}
+    refused = await browser.send("/console/user-tokens", **form)
+    assert refused.status_code == 400
+    assert "No valid token" in await browser.shown("/console/user-tokens")
+
+
 async def test_a_users_token_is_made_listed_and_revoked(browser: Browser) -> None:
     made = await browser.send("/console/user-tokens", user_id="maya", rights="read", minutes="5")
     assert re.search(r"/user/#mlu_[\w-]{43}", made.text)
