@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from api import errors
-from api.console.rendering import show
+from api.console.rendering import POLICY, show
 from api.console.session import SignInNeeded, base_of
 
 TITLES = {
@@ -34,10 +34,16 @@ EXPECTED = tuple(
 class PageRoute(APIRoute):
     """Answers errors with a page of the same status as the API's error.
 
-    `error_template`: the page, with the values `title` and `message`.
+    `error_template`: the page, with the values `title` and `message`, and those of `error_values`.
+    `error_policy`: its security policy.
     """
 
     error_template = "error.html"
+    error_policy = POLICY
+
+    def error_values(self, _: Request) -> Mapping[str, Any]:
+        """More values of the page."""
+        return {}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The route's handler, with errors as pages."""
@@ -49,7 +55,10 @@ class PageRoute(APIRoute):
             except SignInNeeded:
                 return sign_in_first(request)
             except EXPECTED as error:
-                return await error_page(request, error, self.error_template)
+                values = self.error_values(request)
+                page = await error_page(request, error, self.error_template, values)
+                page.headers["Content-Security-Policy"] = self.error_policy
+                return page
 
         return shown
 
@@ -59,7 +68,8 @@ def sign_in_first(request: Request) -> Response:
 
     A script that updates a page gets the redirect as a header, so that the whole page follows it.
     """
-    form = base_of(request.app.state.api.settings) + "/sign-in"
+    base = base_of(request.app.state.api.settings)
+    form = f"{base}/sign-in"
     if request.method != "GET":
         return show(
             request, "error.html", status=401, title=TITLES[401],
@@ -68,16 +78,22 @@ def sign_in_first(request: Request) -> Response:
     if request.headers.get("hx-request"):
         return Response(status_code=401, headers={"HX-Redirect": form})
     query = f"?{request.url.query}" if request.url.query else ""
-    return RedirectResponse(f"{form}?next={quote(request.url.path + query)}", status_code=303)
+    # A proxy in front takes the path of the public URL away.
+    path = base + request.url.path.removeprefix("/console")
+    return RedirectResponse(f"{form}?next={quote(path + query)}", status_code=303)
 
 
-async def error_page(request: Request, error: Exception, template: str) -> Response:
+async def error_page(
+    request: Request, error: Exception, template: str, values: Mapping[str, Any]
+) -> Response:
     """The page of an error, with the status and text of the API's response."""
     kind = next(kind for kind in type(error).__mro__ if kind in errors.HANDLERS)
     response = await errors.HANDLERS[kind](request, error)
     title = TITLES.get(response.status_code, "This did not work")
     message = orjson.loads(response.body)["message"]
-    page = show(request, template, status=response.status_code, title=title, message=message)
+    page = show(
+        request, template, status=response.status_code, title=title, message=message, **values
+    )
     if retry_after := response.headers.get("retry-after"):
         page.headers["Retry-After"] = retry_after
     return page

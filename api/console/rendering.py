@@ -98,7 +98,7 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
         **values,
     }
     page = environment().get_template(template)
-    if is_update(request) and "live" in page.blocks and status == 200:
+    if is_update(request) and "live" in page.blocks:
         state = page.new_context(context)
         html = "".join(page.blocks["live"](state))
     else:
@@ -131,7 +131,9 @@ def _filters(request: Request) -> str:
     return merged(dict(request.query_params), {"before": "", "skip": ""})
 
 
-def back(request: Request, path: str, *, done: str | None = None, **query: str) -> RedirectResponse:
+def back(
+    request: Request, path: str, /, *, done: str | None = None, **query: str
+) -> RedirectResponse:
     """Lead to a page of the console after a form was sent. `done`: a key of DONE."""
     query = query | ({"done": done} if done else {})
     target = base_of(request.app.state.api.settings) + quote(path)

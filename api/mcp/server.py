@@ -55,7 +55,7 @@ def build(ask: Ask, version: str) -> StreamableHTTPSessionManager:
         if tool is None or context.request is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}.")
         try:
-            request = tool.asks(params.arguments or {})
+            request = tool.request(params.arguments or {})
         except InvalidInput as error:
             return _result({"error": str(error)}, is_error=True)
         answer = await ask(request, context.request)

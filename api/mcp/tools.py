@@ -14,6 +14,10 @@ Arguments = Mapping[str, Any]
 Schema = dict[str, Any]
 
 
+# Unknown arguments that an error names, and characters of their names.
+MOST_NAMED, LONGEST_NAMES = 5, 200
+
+
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
     """A request to the REST API."""
@@ -44,6 +48,18 @@ class Tool:
             "properties": dict(self.properties),
             "required": list(self.required),
         }
+
+    def request(self, arguments: Arguments) -> ApiRequest:
+        """The request of a call. Errors: InvalidInput, also for an unknown argument.
+
+        A misspelt id that is ignored would widen what is read or deleted, and an ignored dry_run
+        would delete.
+        """
+        if unknown := [name for name in arguments if name not in self.properties]:
+            names = ", ".join(sorted(unknown)[:MOST_NAMED])[:LONGEST_NAMES]
+            known = ", ".join(self.properties)
+            raise InvalidInput(f"{self.name} has no argument {names}. It has {known}.")
+        return self.asks(arguments)
 
 
 def _is(kind: str, about: str) -> Schema:
@@ -122,6 +138,8 @@ def _uuid(arguments: Arguments, name: str) -> UUID:
 
 
 def _add(arguments: Arguments) -> ApiRequest:
+    if arguments.get("messages") and arguments.get("text"):
+        raise InvalidInput("Give text or messages, not both: one of them would be lost.")
     messages = arguments.get("messages") or arguments.get("text")
     options = _present(arguments, *IDS, "metadata", "infer")
     return ApiRequest("POST", "/v3/memories/add/", body={"messages": messages, **options})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -31,12 +32,13 @@ class ApiConnection:
     ) -> None:
         """Prepare a client; it connects with its first request. `transport`: for tests."""
         self._url = url.rstrip("/")
-        self._http = httpx.Client(
-            base_url=self._url,
-            headers={"Authorization": f"Token {key}"},
-            timeout=timeout_s,
-            transport=transport,
-        )
+        with self._reached():
+            self._http = httpx.Client(
+                base_url=self._url,
+                headers={"Authorization": f"Token {key}"},
+                timeout=timeout_s,
+                transport=transport,
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +63,7 @@ class ApiConnection:
         """
         query = {name: value for name, value in params.items() if value is not None}
         with self._reached(), self._http.stream("GET", path, params=query) as response:
-            if response.is_error:
+            if not response.is_success:
                 response.read()
                 raise StackError(explanation(response))
             rest = b""
@@ -82,18 +84,15 @@ class ApiConnection:
                 response = self._http.post(path, json=body, headers=headers)
             if response.status_code not in (429, 503):
                 break
-            wait_s = float(response.headers.get("Retry-After", 1))
-            wait_until(lambda: False, min(wait_s, LONGEST_WAIT_S))
-        if response.is_error:
-            raise StackError(explanation(response))
-        return dict(response.json())
+            wait_until(lambda: False, min(retry_after_s(response), LONGEST_WAIT_S))
+        return self._object(response)
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
         """Errors: StackError if no server answers."""
         try:
             yield
-        except (httpx.TransportError, httpx.InvalidURL) as error:
+        except (httpx.RequestError, httpx.InvalidURL) as error:
             raise StackError(
                 f"Nothing answers at {self._url} ({type(error).__name__}). Start the local stack"
                 f" with `{command_line('up')}`, or name another API with --url."
@@ -117,9 +116,38 @@ class ApiConnection:
         """
         with self._reached():
             response = self._http.request(method, path, params=params, json=json)
-        if response.is_error:
+        return self._object(response)
+
+    def _object(self, response: httpx.Response) -> dict[str, Any]:
+        """The JSON object of a response.
+
+        Errors: StackError for an error response, and if another server than Memlane answered.
+        """
+        if not response.is_success:
             raise StackError(explanation(response))
-        return dict(response.json())
+        try:
+            value = response.json()
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise StackError(f"{self._url} is not a Memlane: its response is not a JSON object.")
+        return value
+
+
+def encoded(identity: str) -> str:
+    """An id as a part of a path: encoded, so that it cannot lead to another route.
+
+    Errors: StackError for an empty one.
+    """
+    if not identity.strip():
+        raise StackError("The id is empty.")
+    return quote(identity, safe="")
+
+
+def retry_after_s(response: httpx.Response) -> float:
+    """Seconds of the Retry-After header; 1 without one, or for a date."""
+    text = response.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() else 1.0
 
 
 def explanation(response: httpx.Response) -> str:

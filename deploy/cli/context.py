@@ -43,9 +43,13 @@ class Options:
 def _key(path: Path) -> str:
     """The key in a file. Errors: StackError without one."""
     try:
-        key, reason = path.read_text().strip(), "it is empty"
+        key, reason = path.read_text("ascii").strip(), "it is empty"
     except OSError as error:
         key, reason = "", error.strerror or type(error).__name__
+    except UnicodeDecodeError:
+        key, reason = "", "it is not ASCII"
+    if len(key.split()) > 1:
+        key, reason = "", "it has more than one word"
     if not key:
         raise StackError(
             f"No API key at {path} ({reason}). Start the local stack with `{command_line('up')}`;"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from deploy.cli.connection import encoded
 from deploy.cli.context import AsJson, options, print_json, print_table, screen, when
 from pipeline.domain.events import FailureCode
 
@@ -63,7 +64,7 @@ def show_event(
 ) -> None:
     """Show an event and its receipt: each fact, its outcome and the reason."""
     with options(context).connect() as api:
-        event = api.get(f"/v1/event/{event_id}/", wait=wait)
+        event = api.get(f"/v1/event/{encoded(event_id)}/", wait=wait)
     if as_json:
         print_json(event)
     else:
@@ -100,7 +101,7 @@ def retry_events(
         raise typer.BadParameter("give the id of one event, or at least one filter", context)
     with options(context).connect() as api:
         if event_id:
-            answer = api.post(f"/v1/event/{event_id}/replay/", stage=stage)
+            answer = api.post(f"/v1/event/{encoded(event_id)}/replay/", stage=stage)
         else:
             wanted = code.value if code else None
             answer = api.post(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deploy.cli import recovery
+from deploy.cli.connection import encoded
 from deploy.cli.context import AsJson, local, options, print_json, print_table, when
 from pipeline.domain.tenants import Access
 
@@ -74,7 +75,7 @@ def revoke_key(
 ) -> None:
     """Revoke a key. API processes may accept it for five more seconds."""
     with options(context).connect() as api:
-        answer = api.delete(f"/v1/keys/{key_id}/", descendants=descendants)
+        answer = api.delete(f"/v1/keys/{encoded(key_id)}/", descendants=descendants)
     if as_json:
         print_json(answer)
     else:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from deploy.cli.connection import encoded
 from deploy.cli.context import AsJson, options, print_json, print_table, when
 
 HELP = """Process a scope's whole log again, in a shadow: start, compare, then switch or discard."""
@@ -70,7 +71,7 @@ def show_replay(
 ) -> None:
     """Show the progress of a replay: RUNNING, READY or SWITCHED."""
     with options(context).connect() as api:
-        replay = api.get(f"/v1/replays/{replay_id}/")
+        replay = api.get(f"/v1/replays/{encoded(replay_id)}/")
     _show([replay], replay, as_json=as_json)
 
 
@@ -78,7 +79,7 @@ def show_replay(
 def diff_replay(context: typer.Context, replay_id: ReplayId, as_json: AsJson = False) -> None:
     """Show what a switch would change."""
     with options(context).connect() as api:
-        diff = api.get(f"/v1/replays/{replay_id}/diff/")
+        diff = api.get(f"/v1/replays/{encoded(replay_id)}/diff/")
     if as_json:
         print_json(diff)
         return
@@ -104,7 +105,7 @@ def switch_replay(
 ) -> None:
     """Replace the memories of the scope with the replay's. The old ones stay in the history."""
     with options(context).connect() as api:
-        replay = api.post(f"/v1/replays/{replay_id}/switch/", force=force)
+        replay = api.post(f"/v1/replays/{encoded(replay_id)}/switch/", force=force)
     _show([replay], replay, as_json=as_json)
 
 
@@ -116,7 +117,7 @@ def discard_replay(
 ) -> None:
     """Delete a replay and its memories. Nothing else changes."""
     with options(context).connect() as api:
-        answer = api.delete(f"/v1/replays/{replay_id}/")
+        answer = api.delete(f"/v1/replays/{encoded(replay_id)}/")
     if as_json:
         print_json(answer)
     else:

@@ -53,18 +53,28 @@ def export(
     """
     ids = {"user_id": user, "agent_id": agent, "app_id": app_id, "run_id": run}
     part = file.with_name(f"{file.name}.part")
+    try:
+        with options(context).connect() as api:
+            last = _written(part, api.stream("/v1/transfer/export/", **ids))
+        if not last:
+            raise StackError(f"The export ended early; {part} is incomplete. Try again.")
+        part.replace(file)
+    except OSError as error:
+        raise StackError(f"{file} cannot be written ({error.strerror}).") from error
+    print(_numbers(last["lines"]))
+
+
+def _written(part: Path, lines: Iterable[str]) -> dict[str, Any]:
+    """Write the lines durably. Returns the last one, of type `end`; empty if it is missing."""
     last: dict[str, Any] = {}
-    with options(context).connect() as api, part.open("w", encoding="utf-8") as written:
-        for line in api.stream("/v1/transfer/export/", **ids):
+    with part.open("w", encoding="utf-8") as written:
+        for line in lines:
             written.write(line + "\n")
             if line.startswith('{"type":"end"'):
                 last = orjson.loads(line)
         written.flush()
         os.fsync(written.fileno())
-    if not last:
-        raise StackError(f"The export ended early; {part} is incomplete. Try again.")
-    part.replace(file)
-    print(_numbers(last["lines"]))
+    return last
 
 
 class SourceKind(StrEnum):

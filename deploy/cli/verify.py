@@ -91,7 +91,7 @@ def missing_heads(api: ApiConnection, path: Path) -> Iterator[dict[str, Any]]:
 
 def recorded_heads(path: Path) -> Iterator[Mapping[str, Any]]:
     """The recorded heads of a file; other lines are skipped."""
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8", errors="replace").splitlines():
         try:
             value = json.loads(line)
         except ValueError:

@@ -96,6 +96,24 @@ async def test_a_list_has_what_its_filter_matches(
     assert {hit.memory for hit in hits} == set(texts.split())
 
 
+async def test_lists_have_pages_and_a_search_has_ten_results(server: Server) -> None:
+    texts = [f"porto {number}" for number in range(12)]
+    for text in texts:
+        await (await server.memlane.add(text, user_id="maya", infer=False)).receipt(30)
+    mine = {"user_id": "maya"}
+    pages = [await server.memlane.list(mine, page=number, size=5) for number in (1, 2, 3)]
+    assert [row.memory for page in pages for row in page.results] == texts[::-1]
+    assert [page.count for page in pages] == [12] * 3
+    assert [page.next is not None for page in pages] == [True, True, False]
+    with pytest.raises(Missing):
+        await server.memlane.list(mine, page=4, size=5)
+    for number, size in ((0, 5), (1, 0), (1, 201)):
+        with pytest.raises(Rejected):
+            await server.memlane.list(mine, page=number, size=size)
+    assert len((await server.memlane.search("porto", user_id="maya")).results) == 10
+    assert len((await server.memlane.search("porto", user_id="maya", top_k=11)).results) == 11
+
+
 @pytest.mark.parametrize("filters", [{"user_id": "maya", "userid": "x"}, {"OR": {}}, {}])
 async def test_a_filter_that_is_not_known_is_refused(
     server: Server, filters: dict[str, Any]

@@ -23,10 +23,16 @@ NEWEST = 12
 
 
 @router.get("/live")
-async def live(request: Request, api: Given, session: Viewing) -> Response:
-    """The present state of the project. The page asks for its numbers again every few seconds."""
+async def live(request: Request, api: Given, session: Viewing, project: str = "") -> Response:
+    """The present state of the project. The page asks for its numbers again every few seconds.
+
+    `project`: the one that the page shows. If another tab has signed in with the key of another
+    one, the whole page is loaded again: it must not show those numbers under the old name.
+    """
     if not is_update(request):
         return show(request, "live.html", **await _values(api, session.project))
+    if project and project != str(session.project.id):
+        return Response(headers={"HX-Refresh": "true"})
 
     async def build() -> bytes:
         return bytes(show(request, "live.html", **await _values(api, session.project)).body)

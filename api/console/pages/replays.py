@@ -17,6 +17,8 @@ from pipeline.domain.filters import ENTITY_IDS
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
 SHOWN = 50
+# Rows of each kind of change of a memory, or of a relation; the page counts the rest.
+MOST_CHANGES, MOST_RELATIONS = 200, 100
 
 
 @router.get("/replays")
@@ -49,7 +51,8 @@ async def replay(replay_id: str, request: Request, api: Given, session: Viewing)
     row = await routes.get(replay_id, api, session.project)
     ready = row["status"] == "READY"
     diff = await routes.diff(replay_id, api, session.project) if ready else None
-    return show(request, "replay.html", replay=row, changes=diff)
+    most = {"memories": MOST_CHANGES, "relations": MOST_RELATIONS}
+    return show(request, "replay.html", replay=row, changes=diff, most=most)
 
 
 @router.post("/replays/{replay_id}/switch")

@@ -6,7 +6,7 @@ from the fragment of the address (`/user/#mlu_…`), which browsers do not send,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -43,10 +43,30 @@ CHANGES = ("/correct", "/delete", "/erase", "/download")
 ENDED = "This page has ended. Go back to where you came from, and open it again."
 
 
+def _policy(ancestors: list[str]) -> str:
+    """The policy of a page that these may embed. Browsers then ignore X-Frame-Options."""
+    return POLICY.replace("frame-ancestors 'none'", f"frame-ancestors {' '.join(ancestors)}")
+
+
+def _base(settings: Settings) -> str:
+    """Path of the user's page, below that of the public URL."""
+    return urlsplit(settings.public_url or "").path.rstrip("/") + "/user"
+
+
 class UserRoute(PageRoute):
-    """Answers errors with a page that does not lead into the console."""
+    """Answers errors with a page that does not lead into the console.
+
+    Any site may embed it, because it shows nothing of the user: within another page, a browser
+    would show its own error in place of the reason, such as a token that has ended.
+    """
 
     error_template = "user_error.html"
+    error_policy = _policy(["*"])
+
+    def error_values(self, request: Request) -> Mapping[str, Any]:
+        """The visit, if its token is valid: then the page leads back."""
+        visit = getattr(request.state, "visit", None)
+        return {"visit": visit, "own": _base(request.app.state.api.settings)}
 
 
 router = APIRouter(prefix="/user", route_class=UserRoute, include_in_schema=False)
@@ -92,6 +112,7 @@ async def visit_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> Us
     grant.user.require(Right.READ)
     if request.url.path.endswith(CHANGES):
         await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
+    request.state.visit = UserVisit(token, grant, grant.user)
     return UserVisit(token, grant, grant.user)
 
 
@@ -113,54 +134,15 @@ async def enter(request: Request, api: Given) -> Response:
 
 @router.post("")
 @router.post("/")
-async def memories(
-    request: Request, api: Given, visit: Visit, fields: Form, done: str | None = None
-) -> Response:
+async def memories(request: Request, api: Given, visit: Visit, fields: Form) -> Response:
     """The user's memories, newest first, with the words that each came from."""
-    before = fields.text("before")
-    cursor = PageCursor(
-        moment("before", before) if before else None,
-        min(number_in(fields.text("skip"), digits=5), MOST_SKIPPED),
-    )
-    rows = await _page(api, visit, cursor, fields.optional("keywords"))
-    sources = await api.stores.ledger.histories.inputs(visit.project.id, [row.id for row in rows])
-    return await _show(
-        request,
-        api,
-        visit,
-        "user.html",
-        lambda: {
-            "memories": [
-                {**memory_responses.memory(row), "input": sources.get(UUID(str(row.id)))}
-                for row in rows
-            ],
-            "keywords": fields.text("keywords"),
-            "older": cursor.after([row.created_at for row in rows if row.created_at]),
-            "note": done,
-        },
-    )
+    return await _overview(request, api, visit, fields)
 
 
 @router.post("/memories/{memory_id}")
-async def memory(
-    memory_id: str, request: Request, api: Given, visit: Visit, note: str | None = None
-) -> Response:
+async def memory(memory_id: str, request: Request, api: Given, visit: Visit) -> Response:
     """One memory with its history."""
-    identity = uuid("memory_id", memory_id)
-    await require_own(api, visit.project, identity, visit.user_id)
-    row = await api.stores.ledger.memories.get(visit.project.id, identity)
-    entries = await api.stores.ledger.histories.of(visit.project.id, identity)
-    return await _show(
-        request,
-        api,
-        visit,
-        "user_memory.html",
-        lambda: {
-            "memory": memory_responses.memory(row),
-            "history": [memory_responses.history(entry) for entry in entries],
-            "note": note,
-        },
-    )
+    return await _detail(memory_id, request, api, visit)
 
 
 @router.post("/memories/{memory_id}/correct")
@@ -171,7 +153,7 @@ async def correct(
     visit.user.require(Right.CORRECT)
     change = checked(UpdateRequest, text=fields.text("text"))
     await routes.update(memory_id, change, api, visit.project, visit.grant, visit.user_id)
-    return await memory(memory_id, request, api, visit, "Your correction is stored.")
+    return await _detail(memory_id, request, api, visit, note="Your correction is stored.")
 
 
 @router.post("/memories/{memory_id}/delete")
@@ -182,7 +164,7 @@ async def delete(
     visit.user.require(Right.DELETE)
     await routes.delete(memory_id, api, visit.project, visit.grant, visit.user_id)
     first = Fields({"token": [visit.token]})
-    return await memories(request, api, visit, first, "It is deleted.")
+    return await _overview(request, api, visit, first, note="It is deleted.")
 
 
 @router.post("/download")
@@ -202,6 +184,55 @@ async def erase(request: Request, api: Given, visit: Visit, fields: Form) -> Res
     return await _show(request, api, visit, "user_erased.html", lambda: {"receipt": receipt})
 
 
+async def _overview(
+    request: Request, api: Api, visit: UserVisit, fields: Fields, note: str | None = None
+) -> Response:
+    """A page of memories. `note`: a message above them."""
+    before = fields.text("before")
+    cursor = PageCursor(
+        moment("before", before) if before else None,
+        min(number_in(fields.text("skip"), digits=5), MOST_SKIPPED),
+    )
+    rows = await _page(api, visit, cursor, fields.optional("keywords"))
+    sources = await api.stores.ledger.histories.inputs(visit.project.id, [row.id for row in rows])
+    return await _show(
+        request,
+        api,
+        visit,
+        "user.html",
+        lambda: {
+            "memories": [
+                {**memory_responses.memory(row), "input": sources.get(UUID(str(row.id)))}
+                for row in rows
+            ],
+            "keywords": fields.text("keywords"),
+            "older": cursor.after([row.created_at for row in rows if row.created_at]),
+            "note": note,
+        },
+    )
+
+
+async def _detail(
+    memory_id: str, request: Request, api: Api, visit: UserVisit, note: str | None = None
+) -> Response:
+    """The page of one memory. `note`: a message above it."""
+    identity = uuid("memory_id", memory_id)
+    await require_own(api, visit.project, identity, visit.user_id)
+    row = await api.stores.ledger.memories.get(visit.project.id, identity)
+    entries = await api.stores.ledger.histories.of(visit.project.id, identity)
+    return await _show(
+        request,
+        api,
+        visit,
+        "user_memory.html",
+        lambda: {
+            "memory": memory_responses.memory(row),
+            "history": [memory_responses.history(entry) for entry in entries],
+            "note": note,
+        },
+    )
+
+
 async def _show(
     request: Request,
     api: Api,
@@ -214,16 +245,6 @@ async def _show(
     page = await show_beside(request, template, lambda: fixed | values())
     page.headers["Content-Security-Policy"] = _policy(["'self'", *visit.project.allowed_origins])
     return page
-
-
-def _policy(ancestors: list[str]) -> str:
-    """The policy of a page that these may embed. Browsers then ignore X-Frame-Options."""
-    return POLICY.replace("frame-ancestors 'none'", f"frame-ancestors {' '.join(ancestors)}")
-
-
-def _base(settings: Settings) -> str:
-    """Path of the user's page, below that of the public URL."""
-    return urlsplit(settings.public_url or "").path.rstrip("/") + "/user"
 
 
 async def _page(api: Api, visit: UserVisit, cursor: PageCursor, keywords: str | None) -> list[Any]:

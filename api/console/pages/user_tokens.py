@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from api.auth.tenant import Administration
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import back, show
+from api.console.rendering import back, number_in, show
 from api.console.session import Administering, Changing, Viewing
 from api.dependencies import Given
 from api.tenants import routes as organization_routes
@@ -44,7 +44,7 @@ async def make(request: Request, api: Given, session: Changing, fields: Form) ->
         UserTokenRequest,
         user_id=fields.text("user_id"),
         rights=fields.all("rights"),
-        expires_in_s=int(minutes) * 60 if minutes.isdecimal() and len(minutes) < 6 else None,
+        expires_in_s=number_in(minutes, digits=5) * 60 if minutes else None,
     )
     made = await routes.make_user_token(wanted, api, session.project, session.grant)
     path = urlsplit(api.settings.public_url or "").path.rstrip("/") + "/user/"

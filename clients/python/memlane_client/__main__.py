@@ -72,7 +72,7 @@ def arguments(prog: str, url: str, key_file: Path | str) -> argparse.ArgumentPar
                 "--drain-for", type=float, default=DRAIN_S, help="seconds of sending (600)"
             )
         if name == "hook":
-            command.add_argument("--user", default=getpass.getuser(), help="user_id (the login)")
+            command.add_argument("--user", help="user_id (the login)")
             command.add_argument("--app", help="app_id (none)")
             command.add_argument("--max-tokens", type=int, default=600, help="of memories (600)")
             command.add_argument(
@@ -87,7 +87,9 @@ def arguments(prog: str, url: str, key_file: Path | str) -> argparse.ArgumentPar
 def add_proxy_options(command: argparse.ArgumentParser) -> None:
     """The options of `proxy`."""
     defaults = ProxySettings()
-    command.add_argument("--listen", default=LISTEN, metavar="HOST:PORT", help=f"({LISTEN})")
+    command.add_argument(
+        "--listen", type=address, default=LISTEN, metavar="HOST:PORT", help=f"({LISTEN})"
+    )
     command.add_argument("--openai", default=defaults.openai, help=f"provider ({defaults.openai})")
     command.add_argument(
         "--anthropic", default=defaults.anthropic, help=f"provider ({defaults.anthropic})"
@@ -99,13 +101,21 @@ def add_proxy_options(command: argparse.ArgumentParser) -> None:
     )
 
 
+def address(text: str) -> str:
+    """The option `--listen`. Errors: ArgumentTypeError without a port from 1 to 65535."""
+    port = text.rpartition(":")[2]
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        raise argparse.ArgumentTypeError(f"{text!r} has no port: write it as {LISTEN}")
+    return text
+
+
 def run_hook(given: argparse.Namespace) -> int:
     """Print memories for a prompt, append the turn, and start a process that sends it.
 
     Without a key the turn is appended too: a later hook with the key sends it.
     """
     text = given.payload or sys.stdin.read()
-    ids, tokens = {"user_id": given.user, "app_id": given.app}, given.max_tokens
+    ids, tokens = {"user_id": given.user or login(), "app_id": given.app}, given.max_tokens
     outbox = given.outbox.expanduser()
     try:
         key = read_key(given.key_file)
@@ -120,6 +130,14 @@ def run_hook(given: argparse.Namespace) -> int:
     report(given, faults)
     start_drain(given)
     return 0
+
+
+def login() -> str:
+    """Name of the login; in a container whose user has no name, its number."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def report(given: argparse.Namespace, faults: list[str]) -> None:

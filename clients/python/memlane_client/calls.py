@@ -128,7 +128,7 @@ def send(call: Call, *, retries: Retries, circuit: Circuit) -> Flow[httpx.Respon
         retry_after_s = None
         try:
             response = yield call
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             circuit.failed()
             failure = Unreachable(f"no response: {type(error).__name__}")
         else:
@@ -165,7 +165,7 @@ def drive(
                 continue
             try:
                 response = http.send(step.request(http))
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 step = flow.throw(error)
             else:
                 step = flow.send(response)
@@ -190,7 +190,7 @@ async def drive_async(
                 continue
             try:
                 response = await http.send(step.request(http))
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 step = flow.throw(error)
             else:
                 step = flow.send(response)

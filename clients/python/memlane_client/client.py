@@ -146,15 +146,16 @@ class Memlane(Connection):
         return self._run(self._api.receipt(event_id, timeout_s=timeout))
 
     def stream(self, event_id: str) -> Iterator[Progress | Receipt]:
-        """Follow an event: its changes, then its receipt."""
+        """Follow an event: its changes, then its receipt. Errors: ApiError, Unreachable."""
         frames = Frames()
         with _streaming(), self._http.stream("GET", **_stream(event_id)) as response:
-            if response.is_error:
+            if not response.is_success:
                 response.read()
                 _raise(response)
             for piece in response.iter_bytes():
                 for name, data in frames.feed(piece):
                     yield parsed(name, data)
+        frames.require_end()
 
     def search(
         self, query: str | Sequence[Mapping[str, Any]], **fields: Unpack[SearchFields]
@@ -234,16 +235,17 @@ class AsyncMemlane(Connection):
         return await self._run(self._api.receipt(event_id, timeout_s=timeout))
 
     async def stream(self, event_id: str) -> AsyncIterator[Progress | Receipt]:
-        """Follow an event: its changes, then its receipt."""
+        """Follow an event: its changes, then its receipt. Errors: ApiError, Unreachable."""
         frames = Frames()
         with _streaming():
             async with self._http.stream("GET", **_stream(event_id)) as response:
-                if response.is_error:
+                if not response.is_success:
                     await response.aread()
                     _raise(response)
                 async for piece in response.aiter_bytes():
                     for name, data in frames.feed(piece):
                         yield parsed(name, data)
+        frames.require_end()
 
     async def search(
         self, query: str | Sequence[Mapping[str, Any]], **fields: Unpack[SearchFields]
@@ -289,5 +291,5 @@ def _streaming() -> Iterator[None]:
     """Raise Unreachable if the connection of a stream breaks."""
     try:
         yield
-    except httpx.TransportError as error:
+    except httpx.RequestError as error:
         raise Unreachable(f"the stream broke: {type(error).__name__}") from error

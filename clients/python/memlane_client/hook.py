@@ -84,7 +84,7 @@ def answer(
     """
     try:
         payload = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "", ["the hook's input is no JSON"]
     turn = parse(payload) if isinstance(payload, dict) else None
     if turn is None:

@@ -6,14 +6,16 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 from urllib.parse import quote
 
-import httpx
+from pydantic import ValidationError
 
 from memlane_client.calls import Call, Circuit, Flow, Retries, send
-from memlane_client.errors import EventFailed, NotEnded
+from memlane_client.errors import EventFailed, NotEnded, Unavailable, Unreachable
 from memlane_client.receipts import (
+    Accepted,
+    Answer,
     MemoryPage,
     MemoryRow,
     Progress,
@@ -23,8 +25,11 @@ from memlane_client.receipts import (
 
 # Maximum number of seconds that one request may wait for the end of an event.
 LONGEST_WAIT_S = 25.0
+# Name of the last frame of an event's stream.
+END = "end"
 SCOPE = ("user_id", "agent_id", "app_id", "run_id")
 
+AnswerT = TypeVar("AnswerT", bound=Answer)
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
@@ -117,15 +122,13 @@ class Api:
 
     def add(self, add: Add) -> Flow[str]:
         """Send an add. Returns the event's id."""
-        answer = yield from self._send(add.call())
-        return str(answer.json()["event_id"])
+        return (yield from self._send(add.call(), Accepted)).event_id
 
     def event(self, event_id: str, *, wait_s: float = 0.0) -> Flow[Receipt]:
         """Read an event; the server waits up to `wait_s` seconds for its end."""
         params = {"wait": round(wait_s, 3)}
         call = Call("GET", event_path(event_id), params=params, wait_s=wait_s)
-        answer = yield from self._send(call)
-        return Receipt.model_validate(answer.json())
+        return (yield from self._send(call, Receipt))
 
     def receipt(self, event_id: str, *, timeout_s: float) -> Flow[Receipt]:
         """Wait for the end of an event. Errors: EventFailed, NotEnded."""
@@ -145,37 +148,45 @@ class Api:
         asks = {"query": query} if isinstance(query, str) else {"messages": list(query)}
         body = asks | _filtered(fields)
         call = Call("POST", "/v3/memories/search/", body=body, wait_s=fields.get("wait") or 0.0)
-        answer = yield from self._send(call)
-        return SearchAnswer.model_validate(answer.json())
+        return (yield from self._send(call, SearchAnswer))
 
     def page(self, filters: Mapping[str, Any], *, page: int, size: int) -> Flow[MemoryPage]:
         """A page of the memories that match, newest first."""
         params = {"page": page, "page_size": size}
         call = Call("POST", "/v3/memories/", body={"filters": filters}, params=params)
-        answer = yield from self._send(call)
-        return MemoryPage.model_validate(answer.json())
+        return (yield from self._send(call, MemoryPage))
 
     def memory(self, memory_id: str) -> Flow[MemoryRow]:
         """One memory. Errors: Missing."""
-        answer = yield from self._send(Call("GET", _memory_path(memory_id)))
-        return MemoryRow.model_validate(answer.json())
+        return (yield from self._send(Call("GET", _memory_path(memory_id)), MemoryRow))
 
     def update(self, memory_id: str, fields: Mapping[str, Any]) -> Flow[None]:
         """Change text, metadata or expiration date of a memory."""
-        yield from self._send(Call("PUT", _memory_path(memory_id), body=fields))
+        yield from self._send(Call("PUT", _memory_path(memory_id), body=fields), Answer)
 
     def delete(self, memory_id: str) -> Flow[None]:
         """Delete one memory."""
         call = Call("DELETE", _memory_path(memory_id), repeatable=False)
-        yield from self._send(call)
+        yield from self._send(call, Answer)
 
-    def _send(self, call: Call) -> Flow[httpx.Response]:
-        return (yield from send(call, retries=self.retries, circuit=self.circuit))
+    def _send(self, call: Call, kind: type[AnswerT]) -> Flow[AnswerT]:
+        """Send a call and read its response. Errors: those of `send`; Unavailable."""
+        response = yield from send(call, retries=self.retries, circuit=self.circuit)
+        return _read(kind, response.content, status=response.status_code)
 
 
 def event_path(event_id: str) -> str:
     """The path of an event. The id is encoded, so that it cannot lead to another route."""
     return f"/v1/event/{quote(str(event_id), safe='')}/"
+
+
+def _read(kind: type[AnswerT], content: str | bytes, *, status: int = 200) -> AnswerT:
+    """A response as a type. Errors: Unavailable if another server, such as a proxy, answered."""
+    try:
+        return kind.model_validate_json(content)
+    except ValidationError:
+        reason = "this is not a response of Memlane; check the URL, and the proxies before it"
+        raise Unavailable(f"{status}: {reason}", status=status) from None
 
 
 def _memory_path(memory_id: str) -> str:
@@ -205,6 +216,12 @@ class Frames:
         self._rest = b""
         self._name = ""
         self._data: list[str] = []
+        self._is_complete = False
+
+    def require_end(self) -> None:
+        """Check that the frame with the receipt has come. Errors: Unreachable."""
+        if not self._is_complete:
+            raise Unreachable("the stream broke: it ended before the event")
 
     def feed(self, piece: bytes) -> Iterator[tuple[str, str]]:
         """The frames that these bytes end."""
@@ -216,6 +233,7 @@ class Frames:
         """The frame that this line ends, if it does."""
         if not line:
             if self._data:
+                self._is_complete = self._name == END
                 yield self._name, "\n".join(self._data)
             self._name, self._data = "", []
         elif line.startswith("event:"):
@@ -226,5 +244,4 @@ class Frames:
 
 def parsed(name: str, data: str) -> Progress | Receipt:
     """A frame of an event's stream as a type; the last one is the receipt."""
-    kind: type[Progress | Receipt] = Receipt if name == "end" else Progress
-    return kind.model_validate_json(data)
+    return _read(Receipt, data) if name == END else _read(Progress, data)

@@ -16,6 +16,12 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
+class Accepted(Answer):
+    """An accepted add."""
+
+    event_id: str
+
+
 class ReceiptLine(Answer):
     """The outcome of one fact: ADD, UPDATE, DELETE or NOOP."""
 

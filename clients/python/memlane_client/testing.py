@@ -28,6 +28,9 @@ IDS = ("user_id", "agent_id", "app_id", "run_id")
 # Conditions beside the filters that only the server knows.
 UNKNOWN = ("categories", "keywords", "start_date", "end_date")
 NO_ID = f"filters must name at least one of {', '.join(IDS)}."
+# Defaults of the server.
+PAGES = {"page": 1, "page_size": 100}
+LARGEST_PAGE, TOP_K = 200, 10
 MISSING = object()
 Body = dict[str, Any]
 Answer = tuple[int, Any]
@@ -103,7 +106,8 @@ class FakeMemlane:
             if method == request.method and (match := re.fullmatch(pattern, path)):
                 key = request.headers.get("Idempotency-Key")
                 try:
-                    status, answer = handle({**body, "idempotency_key": key}, *match.groups())
+                    fields = {**dict(request.url.params), **body, "idempotency_key": key}
+                    status, answer = handle(fields, *match.groups())
                 except _Refused as refused:
                     status, answer = 400, _error(str(refused))
                 return httpx.Response(status, json=answer)
@@ -188,12 +192,24 @@ class FakeMemlane:
             if query_words & (words := _words(memory["memory"]))
         ]
         hits.sort(key=lambda hit: -hit["score"])
-        hits = hits[: body.get("top_k") or len(hits)]
+        hits = hits[: _whole(body.get("top_k"), TOP_K)]
         return 200, {"results": hits, "relations": [], "pending": len(self._held or ())}
 
     def _list(self, body: Body) -> Answer:
+        """A page of the memories that match, newest first. Errors: _Refused."""
         rows = list(reversed(self._matching(body)))
-        return 200, {"count": len(rows), "next": None, "previous": None, "results": rows}
+        page, size = (_whole(body.get(name), usual) for name, usual in PAGES.items())
+        if not (page >= 1 and 1 <= size <= LARGEST_PAGE):
+            raise _Refused(f"page starts at 1, page_size is 1 to {LARGEST_PAGE}.")
+        start, end = (page - 1) * size, page * size
+        if start >= len(rows) and page > 1:
+            return 404, _error("Invalid page.")
+        return 200, {
+            "count": len(rows),
+            "next": _page_url(page + 1, size) if end < len(rows) else None,
+            "previous": _page_url(page - 1, size) if page > 1 else None,
+            "results": rows[start:end],
+        }
 
     def _matching(self, body: Body) -> list[Body]:
         """The memories that match the filters, oldest first. Errors: _Refused."""
@@ -288,6 +304,18 @@ def _line(event: str, memory: Mapping[str, Any], place: int) -> Body:
         "reason": "Stored word for word.",
         "message": place,
     }
+
+
+def _whole(value: Any, usual: int) -> int:
+    """A number of a request; `usual` if it is left out. Errors: _Refused."""
+    try:
+        return usual if value is None else int(value)
+    except (TypeError, ValueError):
+        raise _Refused(f"{value!r} is not a whole number.") from None
+
+
+def _page_url(page: int, size: int) -> str:
+    return f"/v3/memories/?page={page}&page_size={size}"
 
 
 def _error(text: str) -> Body:

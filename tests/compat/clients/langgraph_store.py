@@ -18,6 +18,7 @@ from langgraph.store.base import (  # type: ignore[import-not-found,unused-ignor
 )
 from langgraph.store.memory import InMemoryStore  # type: ignore[import-not-found,unused-ignore]
 from memlane_client import Memlane
+from memlane_client.integrations import langgraph as langgraph_store
 from memlane_client.integrations.langgraph import MemlaneStore
 from report import USER, report  # type: ignore[import-not-found,unused-ignore]
 
@@ -83,6 +84,10 @@ def searches() -> None:
         same(partial(below_users, condition=condition))
     assert len(STORES[1].search(("users",), limit=2)) == 2
     assert len(STORES[1].search(("users",), limit=2, offset=3)) == 1
+    # Only a search by meaning has a most of results; a list goes on to its end.
+    most, langgraph_store.MOST_RESULTS = langgraph_store.MOST_RESULTS, 2
+    assert len(STORES[1].search(("users",), limit=2, offset=2)) == 2
+    langgraph_store.MOST_RESULTS = most
     [best, *_] = STORES[1].search(("users", "maya"), query="Which animal?", limit=3)
     assert best.key == "pet"
     assert best.score is not None

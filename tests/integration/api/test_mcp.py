@@ -247,6 +247,37 @@ async def test_what_the_api_refuses_the_tool_says_in_its_words(
         assert await refusal(opened, tool, **arguments)
 
 
+MISSPELT = {
+    "a delete": ("delete_all_memories", {"user": "maya", "app_id": "chat"}),
+    "a delete that only looks": ("delete_all_memories", {"app_id": "chat", "dry_run": True}),
+    "an erasure": ("delete_entities", {"app_id": "chat", "userId": "maya"}),
+    "a list": ("get_memories", {"user": "maya", "app_id": "chat"}),
+    "a search": ("search_memories", {"query": "home", "userid": "maya", "app_id": "chat"}),
+}
+
+
+@pytest.mark.parametrize(("tool", "arguments"), MISSPELT.values(), ids=MISSPELT.keys())
+async def test_an_argument_that_is_not_known_is_refused(
+    service: Service, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Ignored, it would widen what is read or deleted."""
+    for user in ("maya", "jon"):
+        await service.add("I live in Bern.", user_id=user, app_id="chat")
+    async with session(service) as opened:
+        assert "has no argument" in await refusal(opened, tool, **arguments)
+    await service.engine.drain()
+    assert len(await service.listed(app_id="chat")) == 2
+
+
+async def test_text_beside_messages_is_refused(service: Service) -> None:
+    messages = [{"role": "user", "content": "I live in Bern."}]
+    async with session(service) as opened:
+        refused = await refusal(
+            opened, "add_memory", **MAYA, text="I own a boat.", messages=messages
+        )
+    assert "not both" in refused
+
+
 async def test_no_key_no_tools(service: Service) -> None:
     for headers in ({}, {"Authorization": "Bearer ml_wrong"}):
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(service.app)) as http:

@@ -14,6 +14,8 @@ import uvicorn
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Route
 
+from api.console.shared_part import SharedPart
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.stores import Ledger
 from tests.integration.console.test_memories import suggest
 from tests.support.api_service import Service, serving
@@ -119,6 +121,39 @@ async def test_live_shows_a_new_event_by_itself(site: Site) -> None:
         event_id = await site.service.add("I own a boat.")
         await opened.sees(event_id[:8])
         assert opened.faults == []
+
+
+async def test_live_says_that_the_ledger_is_down_and_goes_on_after_that(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def down(*_: object) -> bytes:
+        raise LedgerUnavailable(OSError("no connection"))
+
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        await opened.open("/console/live")
+        with monkeypatch.context() as during:
+            during.setattr(SharedPart, "html", down)
+            await opened.sees("Temporarily unavailable")
+            assert await opened.page.locator("header.side").count() == 1
+            assert await opened.page.locator("main").count() == 1
+            assert await opened.page.locator("dl.tiles").count() == 0
+        await opened.page.wait_for_selector("dl.tiles")
+        assert await opened.page.get_by_text("Temporarily unavailable").count() == 0
+
+
+async def test_a_page_that_embeds_the_users_page_shows_that_its_token_has_ended(
+    site: Site,
+) -> None:
+    frame = f'<h1>Chat</h1><iframe src="{site.url}/user/#mlu_ended" width="600"></iframe>'
+
+    async def chat(route: Route) -> None:
+        await route.fulfill(body=f"<main>{frame}</main>", content_type="text/html")
+
+    async with tab(site.browser, site.url) as opened:
+        await opened.page.route("**/chat", chat)
+        await opened.open("/chat")
+        inside = opened.page.frame_locator("iframe")
+        await inside.get_by_text("This page has ended.").wait_for()
 
 
 async def test_an_event_is_followed_until_it_ends(site: Site) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from api.console.pages import replays
 from tests.support.api_service import Service
 from tests.support.console_client import Browser, browsing, text_of
 
@@ -54,6 +57,21 @@ async def test_a_replay_is_compared_and_discarded(service: Service, browser: Bro
     assert "1 memories stay as they are" in await browser.shown(path)
     assert (await browser.send(f"{path}/discard")).status_code == 303
     assert (await browser.get(path)).status_code == 404
+
+
+async def test_a_replay_counts_the_changes_that_it_does_not_show(
+    service: Service, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.add("I live in Berlin.")
+    await service.add("I own a boat.")
+    for row in await service.listed():
+        await service.client.delete(f"/v1/memories/{row['id']}/")
+    begun = await browser.send("/console/replays", user_id="maya", answers="recorded")
+    await service.engine.drain()
+    path = begun.headers["location"].partition("?")[0]
+    assert "not shown here" not in await browser.shown(path)
+    monkeypatch.setattr(replays, "MOST_CHANGES", 1)
+    assert "1 more new memories are not shown here." in await browser.shown(path)
 
 
 async def test_a_user_is_erased_and_the_receipt_shown(service: Service, browser: Browser) -> None:
@@ -122,6 +140,15 @@ async def test_a_view_is_saved_listed_and_deleted(service: Service, browser: Bro
     assert "Broken" not in await browser.shown("/console/live")
 
 
+async def test_names_of_a_views_query_are_only_text(browser: Browser) -> None:
+    query = "path=1&context=2&request=3&_loop_vars=4&done=5"
+    saved = await browser.send("/console/views", name="odd", path="/events", query=query)
+    assert saved.status_code == 303
+    live = await browser.get("/console/live")
+    assert live.status_code == 200
+    assert 'href="/console/events?path=1&amp;context=2&amp;request=3&amp;_loop_vars=4"' in live.text
+
+
 async def test_a_project_has_a_limited_number_of_views(browser: Browser) -> None:
     for number in range(50):
         await browser.send("/console/views", name=f"v{number}", path="/events", query="")
@@ -147,6 +174,16 @@ async def test_budgets_and_the_schedule_are_set_and_removed(browser: Browser) ->
     assert re.search(r'name="idle_minutes"[^>]* value="60(\.0)?"', inbox.text), inbox.text
     assert (await browser.send("/console/inbox/schedule")).status_code == 303
     assert "only on request" in await browser.shown("/console/inbox", kind="curator")
+
+
+@pytest.mark.parametrize("minutes", ["0", "-5", "1.5", "1e3", "an hour", "100000"])
+async def test_a_token_is_not_made_for_another_time_than_the_form_says(
+    browser: Browser, minutes: str
+) -> None:
+    form = {"user_id": "maya", "rights": "read", "minutes": minutes}
+    refused = await browser.send("/console/user-tokens", **form)
+    assert refused.status_code == 400
+    assert "No valid token" in await browser.shown("/console/user-tokens")
 
 
 async def test_a_users_token_is_made_listed_and_revoked(browser: Browser) -> None:

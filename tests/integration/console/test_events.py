@@ -29,6 +29,22 @@ async def test_live_shows_the_numbers_and_the_newest_events(
     assert event_id[:8] in part.text
 
 
+async def test_live_of_one_project_is_not_updated_with_the_numbers_of_another(
+    service: Service, browser: Browser
+) -> None:
+    update = {"HX-Request": "true"}
+    match = re.search(
+        r'hx-get="(/console/live\?project=[\w-]+)"', (await browser.get("/console/live")).text
+    )
+    assert match
+    own = await browser.client.get(match[1], headers=update)
+    assert (own.status_code, "Memories" in own.text) == (200, True)
+    _, key = await service.engine.ledger.projects.create("other")
+    await browser.sign_in(key)  # in another tab
+    other = await browser.client.get(match[1], headers=update)
+    assert (other.text, other.headers["HX-Refresh"]) == ("", "true")
+
+
 async def test_live_names_the_oldest_work_and_its_state(service: Service) -> None:
     queue = service.engine.ledger.queue
     project_id = service.engine.project.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -39,6 +40,20 @@ async def test_a_page_without_a_session_leads_to_the_form_and_back(service: Serv
         wanted = {"key": service.key, "next": "/console/events?status=FAILED"}
         entered = await browser.client.post("/console/sign-in", data=wanted)
         assert entered.headers["location"] == "/console/events?status=FAILED"
+
+
+async def test_the_form_leads_back_below_the_path_of_the_public_url(service: Service) -> None:
+    settings = service.api.settings.model_copy(update={"public_url": "https://example.org/memlane"})
+    service.app.state.api = replace(service.api, settings=settings)
+    async with browsing(service.app) as browser:
+        # The proxy in front has taken /memlane away.
+        answer = await browser.get("/console/events?status=FAILED")
+        target = "/memlane/console/events?status=FAILED"
+        form = "/memlane/console/sign-in?next=/memlane/console/events%3Fstatus%3DFAILED"
+        assert answer.headers["location"] == form
+        wanted = {"key": service.key, "next": target}
+        entered = await browser.client.post("/console/sign-in", data=wanted)
+        assert entered.headers["location"] == target
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,29 @@ async def test_only_the_projects_origins_embed_what_a_token_shows(service: Servi
     assert await ancestors(empty) == "*"
     assert "memor" not in text_of(empty).lower()
     refused = await send(service, PAGE, "mlu_none")
-    assert await ancestors(refused) == "'none'"
+    assert (refused.status_code, await ancestors(refused)) == (401, "*")
+    assert "form" not in refused.text
+
+
+async def test_a_refused_form_leads_back_to_the_memories(service: Service) -> None:
+    await service.add("I live in Lima.")
+    [row] = await service.listed()
+    token = await token_for(service, *Right)
+    refused = await send(service, f"{PAGE}memories/{row['id']}/correct", token, text=" ")
+    assert refused.status_code == 400
+    assert "All memories" in text_of(refused)
+    assert f'name="token" value="{token}"' in refused.text
+    assert "Lima" not in refused.text
+
+
+async def test_an_address_puts_no_words_into_the_page(service: Service) -> None:
+    await service.add("I live in Lima.")
+    [row] = await service.listed()
+    token = await token_for(service, Right.READ)
+    for path in (PAGE, f"{PAGE}memories/{row['id']}"):
+        words = "Call+0900+123"
+        page = await send(service, f"{path}?done={words}&note={words}", token)
+        assert (page.status_code, "Call 0900" in page.text) == (200, False)
 
 
 async def test_a_form_is_parsed_after_its_token_is_checked(service: Service) -> None:

@@ -18,6 +18,8 @@ from memlane_client import (
     Receipt,
     Rejected,
     Retries,
+    Unavailable,
+    Unreachable,
 )
 
 EVENT = "5d9b2e5e-0f5c-4a76-9d6a-3a3f0d8c6b11"
@@ -185,6 +187,67 @@ async def test_an_error_of_a_stream_is_raised() -> None:
     async with asynchronous:
         with pytest.raises(Rejected, match="no id"):
             [part async for part in asynchronous.stream("x")]
+
+
+OF_ANOTHER_SERVER = {
+    "a page": httpx.Response(200, text="<html>We are back soon.</html>"),
+    "a list": httpx.Response(200, json=[1]),
+    "another encoding": httpx.Response(
+        200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip")
+    ),
+}
+
+
+@pytest.mark.parametrize("response", OF_ANOTHER_SERVER.values(), ids=OF_ANOTHER_SERVER.keys())
+async def test_a_response_of_another_server_is_an_error_of_the_client(
+    response: httpx.Response,
+) -> None:
+    def handler(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers=response.headers, stream=response.stream)
+
+    sync, asynchronous = clients(handler)
+    calls: list[Callable[[], object]] = [
+        lambda: sync.add("Hi", user_id="maya"),
+        lambda: sync.search("Where?", user_id="maya"),
+        lambda: sync.list({"user_id": "maya"}),
+        lambda: sync.event(EVENT),
+        lambda: sync.get("1"),
+        lambda: sync.update("1", text="x"),
+        lambda: sync.delete("1"),
+        lambda: list(sync.stream(EVENT)),
+    ]
+    with sync:
+        for call in calls:
+            with pytest.raises((Unavailable, Unreachable)):
+                call()
+    async with asynchronous:
+        with pytest.raises((Unavailable, Unreachable)):
+            await asynchronous.search("Where?", user_id="maya")
+        with pytest.raises(Unreachable):
+            [part async for part in asynchronous.stream(EVENT)]
+
+
+@pytest.mark.parametrize(
+    ("response", "kind"),
+    [
+        (httpx.Response(200, text='event: stage\ndata: {"status": "RUNNING"}\n\n'), Unreachable),
+        (httpx.Response(302, headers={"Location": "https://sign.in"}), Unavailable),
+    ],
+    ids=["ends early", "leads elsewhere"],
+)
+async def test_a_stream_without_the_end_of_the_event_is_an_error(
+    response: httpx.Response, kind: type[Exception]
+) -> None:
+    sync, asynchronous = clients(
+        lambda _: httpx.Response(
+            response.status_code, headers=response.headers, content=response.content
+        )
+    )
+    with sync, pytest.raises(kind):
+        list(sync.stream(EVENT))
+    async with asynchronous:
+        with pytest.raises(kind):
+            [part async for part in asynchronous.stream(EVENT)]
 
 
 async def test_an_id_cannot_change_the_path_of_a_request() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any, Protocol
 import httpx
 import pytest
 from memlane_client import Memlane, Retries
+from memlane_client.__main__ import main
 from memlane_client.hook import LONGEST_TEXT, answer, parse
 from memlane_client.outbox.drain import drain
 from memlane_client.outbox.journal import Journal
@@ -66,6 +69,15 @@ def test_a_server_that_is_down_stops_neither_the_agent_nor_the_memory(tmp_path: 
     output, faults = run(PROMPT, tmp_path, refused)
     assert output == ""
     assert faults == ["no memories: no response: ConnectError"]
+    assert len(stored(tmp_path)) == 1
+
+
+def test_a_response_of_another_server_stops_neither_the_agent_nor_the_memory(
+    tmp_path: Path,
+) -> None:
+    output, [fault] = run(PROMPT, tmp_path, lambda _: httpx.Response(200, text="<html>"))
+    assert output == ""
+    assert fault.startswith("no memories: 200: ")
     assert len(stored(tmp_path)) == 1
 
 
@@ -128,6 +140,7 @@ def test_a_turn_of_codex_has_both_sides() -> None:
     ("payload", "faults"),
     [
         ("no json", 1),
+        ("[" * 100_000, 1),
         ("[1]", 0),
         ({}, 0),
         (SESSION | {"hook_event_name": "PreToolUse", "tool_name": "Bash"}, 0),
@@ -222,6 +235,35 @@ def test_a_turn_waits_in_the_outbox_for_a_key_that_cannot_be_read(
     assert str(key) in done.stderr
     assert "--key-file" in done.stderr
     assert len(stored(outbox)) == 1
+
+
+def test_a_user_without_a_name_stops_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In containers with a user of their own number, as OpenShift starts them."""
+
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 1234")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    outbox = ("--outbox", str(tmp_path), "--key-file", str(tmp_path / "none"))
+    for words in (("hook", json.dumps(PROMPT), *outbox), ("outbox", *outbox)):
+        with pytest.raises(SystemExit) as ended:
+            main(list(words))
+        assert ended.value.code == 0
+    assert capsys.readouterr().out.endswith("1 pending, 0 refused\n")
+    assert stored(tmp_path)[0]["user_id"] == str(os.getuid())
+
+
+@pytest.mark.parametrize("listen", ["", "127.0.0.1", "host:port", "127.0.0.1:99999"])
+def test_a_proxy_without_a_port_is_refused(
+    listen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "key").write_text("k")
+    with pytest.raises(SystemExit) as ended:
+        main(["proxy", "--listen", listen, "--key-file", str(tmp_path / "key")])
+    assert ended.value.code == 2
+    assert "127.0.0.1:8100" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["drain", "proxy"])

@@ -290,6 +290,9 @@ async def test_a_refused_add_is_kept_with_its_reason_and_the_next_one_is_sent(
         httpx.Response(401, json={"error": "unknown key"}),
         httpx.Response(404, text="not here"),
         httpx.Response(200, text="<html>a hotel's login page</html>"),
+        httpx.Response(
+            203, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip")
+        ),
         httpx.Response(302, headers={"Location": "http://elsewhere"}),
         httpx.Response(500),
         httpx.Response(429, headers={"Retry-After": "7"}),
@@ -303,7 +306,7 @@ async def test_an_answer_that_is_no_verdict_on_the_add_keeps_it(
     run.journal.append(add("one"))
     api.answer = lambda request: (
         httpx.Response(
-            answer.status_code, headers=answer.headers, content=answer.content, request=request
+            answer.status_code, headers=answer.headers, stream=answer.stream, request=request
         )
         if run.now < HOUR_S
         else None

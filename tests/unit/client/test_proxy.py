@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -270,6 +271,17 @@ async def test_memlane_down_forwards_all_the_same_and_says_so(world: World) -> N
     assert len(world.adds) == 1
 
 
+async def test_a_response_of_another_server_than_memlane_forwards_all_the_same(
+    world: World,
+) -> None:
+    world.searching = lambda _: httpx.Response(200, text="<html>We are back soon.</html>")
+    async with world.serve() as client:
+        answer = await client.post(CHAT, json={"messages": [QUESTION], "user": "maya"})
+    assert answer.json() == ANSWER
+    assert answer.headers["X-Memlane-Search"] == "unavailable; Unavailable"
+    assert len(world.adds) == 1
+
+
 async def test_an_error_of_the_provider_is_unchanged_and_nothing_is_stored(world: World) -> None:
     error = b'{"error": {"message": "quota",  "type": "insufficient_quota"}}'
     headers = {"content-type": "application/json", "retry-after": "7", "x-ratelimit": "0"}
@@ -318,6 +330,68 @@ async def test_a_request_without_user_or_question_is_forwarded_as_it_is(
     assert world.sent[0].url.query == b"a=1"
     assert answer.headers.get("X-Memlane-Search") == report
     assert (world.searches, world.adds) == ([], [])
+
+
+async def test_an_answer_to_an_image_is_not_one_to_an_earlier_question(world: World) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    messages = [
+        QUESTION,
+        {"role": "assistant", "content": "In Porto."},
+        {"role": "user", "content": [image]},
+    ]
+    async with world.serve() as client:
+        answer = await client.post(CHAT, json={"messages": messages, "user": "maya"})
+    assert answer.headers["X-Memlane-Search"] == "skipped; no message of a user"
+    assert world.body()["messages"] == messages
+    assert (world.searches, world.adds) == ([], [])
+
+
+async def test_a_client_that_leaves_before_the_response_ends_the_request_and_the_turn(
+    world: World,
+) -> None:
+    working, ended = asyncio.Event(), asyncio.Event()
+
+    async def provider(_: httpx.Request) -> httpx.Response:
+        working.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError("the request is cancelled before it is answered")
+
+    body = json.dumps({"messages": [QUESTION], "user": "maya"}).encode()
+    received: list[dict[str, Any]] = [{"type": "http.request", "body": body}]
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if received:
+            return received.pop()
+        await working.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": CHAT,
+        "raw_path": CHAT.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"proxy")],
+    }
+    transport = httpx.MockTransport(world.to_memlane)
+    async with (
+        AsyncMemlane("key", outbox=world.folder, async_transport=transport) as memlane,
+        httpx.AsyncClient(transport=httpx.MockTransport(provider)) as http,
+    ):
+        proxy = Proxy(world.settings, memlane, http, Recall(memlane, 500, 5.0))
+        async with asyncio.timeout(10):
+            await create_app(proxy)(scope, receive, send)
+        await proxy.settled()
+    assert ended.is_set()
+    assert sent[0]["status"] == 499
+    assert world.adds == []
 
 
 async def test_other_routes_pass_through(world: World) -> None:

@@ -8,6 +8,10 @@ import re
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -104,12 +108,88 @@ def answering(response: httpx.Response) -> ApiConnection:
         (httpx.Response(404, json={"error": "Event not found."}), "404: Event not found."),
         (httpx.Response(502, text="<html>"), "502: Bad Gateway"),
         (httpx.Response(500, json=["no object"]), "500: Internal Server Error"),
+        (httpx.Response(302, headers={"Location": "https://sign.in"}), "302: Found"),
     ],
 )
 def test_an_error_of_the_api_is_shown_as_it_says(response: httpx.Response, text: str) -> None:
     with answering(response) as api, pytest.raises(StackError) as raised:
         api.get("/v1/event/x/")
     assert str(raised.value) == text
+
+
+@pytest.mark.parametrize(
+    "response", [httpx.Response(200, text="<html>"), httpx.Response(200, json=[1])]
+)
+def test_a_response_of_another_server_is_one_sentence(response: httpx.Response) -> None:
+    with answering(response) as api:
+        with pytest.raises(StackError, match=r"http://api is not a Memlane"):
+            api.get("/v1/events/")
+        with pytest.raises(StackError, match=r"http://api is not a Memlane"):
+            api.submit("/v1/transfer/import/", records=[])
+
+
+@dataclass
+class Receiver:
+    """A server that answers 404, and the paths that were requested."""
+
+    url: str
+    paths: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            opened.paths.append(self.path)
+            self.send_error(404)
+
+        def do_DELETE(self) -> None:
+            self.do_POST()
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        opened = Receiver(f"http://127.0.0.1:{server.server_port}")
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield opened
+        server.shutdown()
+        serving.join()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("replay", "discard", "../entities/user/maya"),
+        ("keys", "revoke", "../../v2/entities/user/maya"),
+        ("events", "retry", "x/../../entities/user/maya"),
+    ],
+)
+def test_an_id_cannot_lead_a_command_to_another_route(
+    words: tuple[str, ...], tmp_path: Path, receiver: Receiver
+) -> None:
+    """A delete of a replay would become the erasure of a user."""
+    (tmp_path / "key").write_text("ml_x")
+    CliRunner().invoke(app, ["--url", receiver.url, "--key-file", str(tmp_path / "key"), *words])
+    [path] = receiver.paths
+    assert "/entities/" not in path
+    assert "%2Fentities%2F" in path
+
+
+def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("ml_x")
+    options = ["--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key")]
+    result = CliRunner().invoke(app, [*options, "export", str(tmp_path / "none" / "a.jsonl")])
+    assert isinstance(result.exception, StackError)
+    assert "cannot be written (No such file or directory)" in str(result.exception)
+
+
+def test_an_empty_id_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("ml_x")
+    options = ["--url", "http://127.0.0.1:9", "--key-file", str(tmp_path / "key")]
+    result = CliRunner().invoke(app, [*options, "keys", "revoke", ""])
+    assert str(result.exception) == "The id is empty."
 
 
 def test_a_line_of_an_export_ends_at_a_line_feed_only() -> None:
@@ -130,6 +210,8 @@ def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:
         pytest.raises(StackError, match=r"Nothing answers at http://api:1 .* up`, .* --url"),
     ):
         api.post("/v1/keys/", name="x")
+    with pytest.raises(StackError, match="Nothing answers at"):
+        ApiConnection("http://[::1", "key")
 
 
 def test_a_url_without_its_scheme_is_refused_with_the_scheme() -> None:
@@ -155,11 +237,11 @@ def test_an_event_that_waits_is_shown_with_its_reason(capsys: pytest.CaptureFixt
     assert "  waits for LLM_REJECTED\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", [None, "\n"])
-def test_a_lost_key_is_named_with_its_repair(tmp_path: Path, content: str | None) -> None:
+@pytest.mark.parametrize("content", [None, b"\n", b"\xff\xfe", b"ml_a\nml_b\n"])
+def test_a_lost_key_is_named_with_its_repair(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "key"
     if content is not None:  # such as after a redirect of a command that failed
-        path.write_text(content)
+        path.write_bytes(content)
     with pytest.raises(StackError, match=rf"No API key at .*`memlane keys recover > {path}`"):
         Options("http://api", path).connect()
 

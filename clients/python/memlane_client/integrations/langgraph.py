@@ -111,8 +111,9 @@ class MemlaneStore(BaseStore):
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
         """Items below the prefix that match the filter; by meaning if there is a query."""
         filters = self._filters(op.namespace_prefix, op.filter)
-        end = min(op.offset + op.limit, MOST_RESULTS)
+        end = op.offset + op.limit
         if op.query:
+            end = min(end, MOST_RESULTS)
             indexed = {"AND": [*filters["AND"], {"metadata.indexed": True}]}
             answer = self._memlane.search(op.query, filters=indexed, top_k=end, threshold=0.0)
             rows: list[MemoryRow] = list(answer.results)

@@ -62,7 +62,7 @@ class Sender:
         call = entry.add.call()
         try:
             response = await self.http.send(call.request(self.http))
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:  # also a damaged response
             self.queue.fail(self.clock(), f"no response: {type(error).__name__}")
             return
         self._judge(entry, response)

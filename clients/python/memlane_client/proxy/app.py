@@ -33,6 +33,8 @@ OWN_HEADERS = {
 OURS = "x-memlane-"
 METHODS = ["GET", "POST", "DELETE", "PUT", "PATCH"]
 CONNECT_S, SILENCE_S = 10.0, 600.0
+# nginx's status for a client that closed the connection.
+CLIENT_LEFT = 499
 # A reply longer than this is stored up to here; the client gets all of it.
 MOST_REPLY_BYTES = 4_000_000
 MOST_TICKETS = 10_000
@@ -79,10 +81,12 @@ class Proxy:
         content, turn, recalled = await self._prepared(request, content)
         ours = {"X-Memlane-Search": recalled.report} if recalled else {}
         try:
-            response = await self.provider.send(self._outgoing(request, content), stream=True)
+            response = await self._response(request, self._outgoing(request, content))
         except httpx.TransportError as error:
             message = f"The provider did not respond ({type(error).__name__})."
             return JSONResponse({"error": {"message": message}}, 502, headers=ours)
+        if response is None:
+            return Response(status_code=CLIENT_LEFT)
         if not response.is_success:
             turn = None
         if turn is not None:
@@ -174,6 +178,21 @@ class Proxy:
             timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
         )
 
+    async def _response(self, request: Request, outgoing: httpx.Request) -> httpx.Response | None:
+        """The provider's response, once it begins; None if the client leaves before that.
+
+        The request to the provider is cancelled then: no client would read its response, which must
+        not be stored as said either.
+        """
+        sending = asyncio.create_task(self.provider.send(outgoing, stream=True))
+        leaving = asyncio.create_task(_left(request))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            return await sending if sending.done() else None
+        finally:
+            sending.cancel()
+            leaving.cancel()
+
     async def _passed_on(self, response: httpx.Response, turn: Turn | None) -> AsyncIterator[bytes]:
         """The provider's bytes; then the add. A client that leaves ends the turn as well."""
         parts: list[bytes] = []
@@ -240,6 +259,12 @@ def _as_json(body: Body) -> bytes:
         return json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return json.dumps(body).encode()
+
+
+async def _left(request: Request) -> None:
+    """Wait until the client closes the connection. The body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _header_text(value: str | None) -> str | None:

@@ -159,10 +159,19 @@ def documents(content: bytes) -> Iterator[Body]:
 
 
 def spoken_last(messages: Sequence[Body]) -> int | None:
-    """Index of the last message in which the user speaks; results of tools do not count."""
+    """Index of the last message in which the user speaks; results of tools do not count.
+
+    None if that message is an image or a recording without text: the reply is about that, and not
+    about an earlier text.
+    """
     for place in range(len(messages) - 1, -1, -1):
-        if messages[place].get("role") == "user" and _text(messages[place]):
+        message = messages[place]
+        if message.get("role") != "user":
+            continue
+        if _text(message):
             return place
+        if _dicts(message.get("content")) and not _of_tools(message):
+            return None
     return None
 
 
