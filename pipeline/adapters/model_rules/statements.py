@@ -7,8 +7,8 @@ sentences by a language model or a person: "The user resides in Berlin".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
@@ -124,6 +124,10 @@ class Slot:
     value: str
     positive: bool = True
     when: str = ""
+
+    def renamed(self, names: Mapping[str, str]) -> Slot:
+        """The slot with another name of its subject, if there is one."""
+        return replace(self, subject=names[self.subject]) if self.subject in names else self
 
     @property
     def key(self) -> frozenset[str]:
@@ -321,6 +325,21 @@ def slots_of(text: str) -> tuple[Slot, ...]:
     positive = read.rule.positive is not read.negated
     pairs = (values or {name: value}).items()
     return tuple(Slot(subject, name, value, positive, read.when) for name, value in pairs)
+
+
+def aliases(statements: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Names that mean another subject, from triples of a subject, a relation and a value.
+
+    "User's sister is Anna" makes the two one; if there are two sisters, neither name is an alias.
+    """
+    names: dict[str, set[str]] = {}
+    for subject, relation, value in statements:
+        kin = relation.removeprefix("has_")
+        if relation == "named" and value:
+            names.setdefault(value.lower(), set()).add(subject)
+        elif kin != relation and value and relation_of(relation).far == "person":
+            names.setdefault(f"{subject}'s {kin.replace('_', ' ')}", set()).add(value.lower())
+    return {name: min(same) for name, same in names.items() if len(same) == 1}
 
 
 def _is_past_end(read: Reading) -> bool:
