@@ -95,5 +95,4 @@ def _source(slot: Slot, text: str) -> Entity:
     """The subject as the fact writes it; the speaker is "User"."""
     at = text.lower().find(slot.subject)
     name = text[at : at + len(slot.subject)] if at >= 0 else slot.subject
-    user = name.lower().startswith("user")
-    return Entity("User" + name[4:] if user else name[:1].upper() + name[1:], "person")
+    return Entity(name[:1].upper() + name[1:], "person")
