@@ -179,8 +179,8 @@ class _Batch:
         named = [entry for entry in self.entries if is_requested(text, entry.text)]
         if what:
             same = f" {same_text(what)}"
-            named += [e for e in self.entries if wanted and _states(self._slots(e.text), wanted)]
             named += [e for e in self.entries if _key(e.text).endswith(same)]
+            named += [e for e in self.entries if wanted and _states(self._slots(e.text), wanted)]
             named += [e for e in self.entries if words and words <= stems(e.text)]
         if named and not (QUESTION.match(what) and len(set(map(id, named))) > 1):
             return Outcome.DELETE, f"asked to forget: {what or text}", None, named[0]
@@ -271,11 +271,11 @@ def _bearing(new: Slot, old: Slot) -> Bearing | None:
     single, same_core = relation_of(new.relation).single, new.core == old.core
     within, beyond = new.key <= old.key, old.key <= new.key
     if new.relation == "plans":
-        # The same plan, in more or fewer words, has a date or another one.
-        if not same_core or not (within or beyond):
-            return None
         if new.when in ("", old.when):
             return Bearing.KNOWN if within else None
+        if not same_core or not (within or beyond):
+            return None
+        # The same plan, in more or fewer words, has a date or another one.
         return Bearing.CHANGE if old.when else Bearing.DETAIL
     if within and beyond:
         # Tea over coffee, coffee over tea.
@@ -296,19 +296,19 @@ def _in_words(value: str) -> str:
 
 
 def _whole_job(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str | None:
-    """The text of a job with its stored other half; None if the job is not the same.
+    """The text of a job with its stored other half; None if it is another job.
 
-    The job is the same without a stored title, and with one after a promotion or in more detail.
+    The employer stays after a promotion, and for a title in more detail.
     """
     known = {slot.relation: slot for slot in old if slot.positive and slot.value}
     parts = known | {slot.relation: slot for slot in new if slot.positive and slot.value}
-    if set(parts) != {"works_as", "works_at"} or not parts["works_at"].of_kind:
+    who, works, _ = text.partition(" works ")
+    if set(parts) != {"works_as", "works_at"} or len(new) != 1 or not works:
         return None
-    if len(new) != 1 or parts.get(new[0].relation) is not new[0]:
-        return None
-    title = known.get("works_as")
-    same = title is None or "(promoted" in text or title.key <= parts["works_as"].key
-    if not same or (new[0].relation == "works_at" and "works_at" in known):
-        return None
-    who, aside = text.partition(" works ")[0], "".join(text.partition(" (")[1:])
-    return f"{who} works as {parts['works_as'].value} at {parts['works_at'].value}{aside}"
+    title, employer = parts["works_as"], parts["works_at"]
+    if len(known) == 2:
+        is_same = title is new[0] and ("(promoted" in text or known["works_as"].key <= title.key)
+    else:
+        is_same = new[0] in (title, employer) and employer.of_kind
+    aside = "".join(text.partition(" (")[1:])
+    return f"{who} works as {title.value} at {employer.value}{aside}" if is_same else None
