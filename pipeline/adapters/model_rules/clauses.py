@@ -73,10 +73,12 @@ LIMITING_CLOSERS = re.compile(
 )
 CLOSING_MARKS = " \t\n,.!?:\"')("
 NEGATION = r"\b(?:not|cannot|no longer|never|stopped|quit|gave up|hates?|dislikes?)\b"
-# An adverb that says nothing; or a negation with the words behind it: "not just a nurse", "not
+CONNECTIVES = "(?:and|but|while|although|though|whereas|because|since|so|yet|plus)"
+# An adverb that says nothing; or a negation with the rest of its clause: "not just a nurse", "not
 # beer, just tea".
 FILLER = re.compile(
-    rf"(?P<denied>{NEGATION}.*?(?= (?:and|but|so) |, (?:I|we) |$))|\b{w.ADVERBS} (?=\S)",
+    rf"(?P<denied>{NEGATION}.*?(?= (?:or|{CONNECTIVES}) "
+    rf"|, (?:{w.ADVERBS} )?(?:I|we|he|she|they|my) |$))|\b{w.ADVERBS} (?=\S)",
     re.IGNORECASE,
 )
 
@@ -108,7 +110,7 @@ SUBJECT = (
     rf"|{w.CAP} (?={CARRIED}\b))"
 )
 SPLIT = re.compile(
-    rf"(?:,? (?:and|but|while|although|though|whereas|because|since|so|yet|plus) |, )(?={SUBJECT})"
+    rf"(?:,? {CONNECTIVES} |, )(?={SUBJECT})"
     rf"|(?P<bare>,? (?:and|but) |, )(?={CARRIED}\b(?! (?:and|or)\b))",
     re.IGNORECASE,
 )
@@ -195,4 +197,5 @@ def _split(line: str) -> Iterator[str]:
 def _subject_of(clause: str) -> str:
     """The words before the first verb, for the next clause: "I", "my sister Anna", "Anna"."""
     match = BEGINNING.match(clause)
-    return match[0] if match else ""
+    # "My name is Maya and live in Rome": the subject of "live" is the speaker, not the name.
+    return "I" if match and match[0].endswith("name") else match[0] if match else ""

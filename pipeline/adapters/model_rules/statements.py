@@ -327,18 +327,19 @@ def aliases(statements: Iterable[tuple[str, str, str]]) -> dict[str, str]:
     """
     names: dict[str, set[str]] = {}
     for subject, relation, value in statements:
-        kin = relation.removeprefix("has_")
+        kin = relation.removeprefix("has_").replace("_", " ")
         if relation == "named" and value:
             names.setdefault(value.lower(), set()).add(subject)
-        elif kin != relation and value and relation_of(relation).far == "person":
-            names.setdefault(f"{subject}'s {kin.replace('_', ' ')}", set()).add(value.lower())
+        elif relation.startswith("has_") and value and re.fullmatch(w.KIN, kin):
+            names.setdefault(f"{subject}'s {kin}", set()).add(value.lower())
     return {name: min(same) for name, same in names.items() if len(same) == 1}
 
 
 def _is_former_job(read: Reading) -> bool:
     """True for "was fired in 2015": the stored job may be a later one."""
     unnamed = read.rule.relation == "works" and not any(read.groups.values())
-    return unnamed and re.fullmatch(r"in \d{4}(?:-\d\d)?", read.when) is not None
+    ended = unnamed and "retired" not in read.predicate
+    return ended and re.fullmatch(r"in \d{4}(?:-\d\d)?", read.when) is not None
 
 
 def _plain(text: str) -> str:
