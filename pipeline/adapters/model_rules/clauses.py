@@ -11,6 +11,22 @@ from pipeline.adapters.model_rules import words as w
 # Closers are sought in the last characters of a text.
 LONGEST_SENTENCE_CHARS, LONGEST_CLOSER_CHARS = 400, 32
 
+Replacement = str | Callable[[re.Match[str]], str]
+
+
+def rewriter(*replacements: tuple[str, Replacement]) -> Callable[[str], str]:
+    """A function that makes the replacements in a text, in their order and in each line."""
+    flags = re.IGNORECASE | re.MULTILINE
+    compiled = [(re.compile(pattern, flags), new) for pattern, new in replacements]
+
+    def rewrite(text: str) -> str:
+        for pattern, new in compiled:
+            text = pattern.sub(new, text)
+        return text
+
+    return rewrite
+
+
 PLAIN_QUOTES = str.maketrans("\u2018\u2019\u02bc\u00b4`\u201c\u201d", "'''''\"\"")
 # Dashes are commas, and emoji end a sentence. On whole messages, so each is linear.
 PAUSE = re.compile(r" ?[\u2013\u2014] ?| --? ")
@@ -24,31 +40,27 @@ SENTENCE_END = re.compile(
 )
 # Replacements of different spellings by one, applied in this order before a sentence is parsed.
 SHORT = {"ve": "have", "re": "are", "ll": "will", "d": "would"}
-Replacement = str | Callable[[re.Match[str]], str]
-SPELLINGS: tuple[tuple[re.Pattern[str], Replacement], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), new)
-    for pattern, new in (
-        (r"\bcan'?t\b", "cannot"),
-        (r"\bwon't\b", "will not"),
-        (r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should|must)n'?t\b", r"\1 not"),
-        (r"\bi'?m\b", "I am"),
-        (r"\bive\b", "I have"),
-        (r"\b(\w+)'(ve|re|ll|d)\b", lambda m: f"{m[1]} {SHORT[m[2].lower()]}"),
-        (rf"\b(have|has) got (?=(?:an?|no|some|my|the|{w.COUNT})\b)", r"\1 "),
-        (r"\bi(?=\s)", "I"),
-        (r"\b(he|she|it|that|there|who|what|where|how|name)'s (?=got\b|been\b)", r"\1 has "),
-        (r"\b(he|she|it|that|there|who|what|where|how|name)'s\b", r"\1 is"),
-        (rf"\b({w.KIN}|{w.PETS}|[A-Z][a-z]+)'s (?=(?:an?|in|from|called|named|allergic|married|not"
-         r"|vegan|vegetarian|\d+)\b)", r"\1 is "),
-        (rf"^((?:my |our )?(?:{w.KIN}|{w.PETS}|[A-Z][a-z]+))'s (?=\w+ing\b(?! (?:is|was|has)))",
-         r"\1 is "),
-        (r"\bgonna\b", "going to"),
-        (r"\bwanna\b", "want to"),
-        (r"\bfavorite", "favourite"),
-        (r"\bcolor\b", "colour"),
-        (r"\banymore\b|\bany longer\b", "any more"),
-        (r"\b(\d+)[- ](?:years?[- ]old|yo)\b|\b(\d+)yo\b", r"\1\2 years old"),
-    )
+spell_out = rewriter(
+    (r"\bcan'?t\b", "cannot"),
+    (r"\bwon't\b", "will not"),
+    (r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should|must)n'?t\b", r"\1 not"),
+    (r"\bi'?m\b", "I am"),
+    (r"\bive\b", "I have"),
+    (r"\b(\w+)'(ve|re|ll|d)\b", lambda m: f"{m[1]} {SHORT[m[2].lower()]}"),
+    (rf"\b(have|has) got (?=(?:an?|no|some|my|the|{w.COUNT})\b)", r"\1 "),
+    (r"\bi(?=\s)", "I"),
+    (r"\b(he|she|it|that|there|who|what|where|how|name)'s (?=got\b|been\b)", r"\1 has "),
+    (r"\b(he|she|it|that|there|who|what|where|how|name)'s\b", r"\1 is"),
+    (rf"\b({w.KIN}|{w.PETS}|[A-Z][a-z]+)'s (?=(?:an?|in|from|called|named|allergic|married|not"
+     r"|vegan|vegetarian|\d+)\b)", r"\1 is "),
+    (rf"^((?:my |our )?(?:{w.KIN}|{w.PETS}|[A-Z][a-z]+))'s (?=\w+ing\b(?! (?:is|was|has)))",
+     r"\1 is "),
+    (r"\bgonna\b", "going to"),
+    (r"\bwanna\b", "want to"),
+    (r"\bfavorite", "favourite"),
+    (r"\bcolor\b", "colour"),
+    (r"\banymore\b|\bany longer\b", "any more"),
+    (r"\b(\d+)[- ](?:years?[- ]old|yo)\b|\b(\d+)yo\b", r"\1\2 years old"),
 )  # fmt: skip
 BULLET = re.compile(r"^(?:[-*\u2022>]+|\d{1,2}[.)]) ")
 OPENINGS = re.compile(
@@ -60,15 +72,15 @@ LIMITING_CLOSERS = re.compile(
     r" (?:a lot|so much|very much|for now|right now|at the moment)$", re.IGNORECASE
 )
 CLOSING_MARKS = " \t\n,.!?:\"')("
-FILLER = re.compile(rf"\b{w.ADVERBS} (?=\S)", re.IGNORECASE)
-# Text before a filler that limits a negation: "not just a nurse", "not beer, just tea". Sought in
-# the last characters before it.
-NEGATION = r"\b(?:not|cannot|no longer|never|stopped|quit|gave up|hates?|dislikes?)"
-LIMITED = re.compile(
-    rf"{NEGATION}(?: (?!(?:and|but|or|so)\b)[\w-]+){{0,2}} $|{NEGATION} [^,]*, $", re.IGNORECASE
+NEGATION = r"\b(?:not|cannot|no longer|never|stopped|quit|gave up|hates?|dislikes?)\b"
+CONNECTIVES = "(?:and|but|while|although|though|whereas|because|since|so|yet|plus)"
+# An adverb that says nothing; or a negation with the rest of its clause: "not just a nurse", "not
+# beer, just tea".
+FILLER = re.compile(
+    rf"(?P<denied>{NEGATION}.*?(?= (?:or|{CONNECTIVES}) "
+    rf"|, (?:{w.ADVERBS} )?(?:I|we|he|she|they|my) |$))|\b{w.ADVERBS} (?=\S)",
+    re.IGNORECASE,
 )
-LIMITING = re.compile(rf"{w.LIMITS} ", re.IGNORECASE)
-TO_NEGATION = 80
 
 # Questions and hypothetical sentences are ignored, and clauses with wishes and doubts.
 NOT_STATED = re.compile(
@@ -81,9 +93,8 @@ NOT_STATED = re.compile(
     re.IGNORECASE,
 )
 UNSURE = re.compile(
-    r"\b(?:would|could|should|might|maybe|perhaps|possibly|hopefully|(?-i:may))\b|\bnot sure\b"
-    r"|\bI (?:wish|hope|guess|doubt|wonder|suppose|imagine|dreamed|dreamt)\b|\bor not\b"
-    r"|\bthinking (?:of|about)\b|\bconsidering\b|\bused to think\b",
+    r"\b(?:would|could|should|might|maybe|perhaps|possibly|hopefully|(?-i:may)|not sure|or not"
+    r"|I (?:wish|hope|guess|doubt|suppose|imagine|dreamed)|thinking (?:of|about)|considering)\b",
     re.IGNORECASE,
 )
 # Verbs that may start a clause without repeating its subject: "... and work as a nurse".
@@ -99,14 +110,14 @@ SUBJECT = (
     rf"|{w.CAP} (?={CARRIED}\b))"
 )
 SPLIT = re.compile(
-    rf"(?:,? (?:and|but|while|although|though|whereas|because|since|so|yet|plus) |, )(?={SUBJECT})"
+    rf"(?:,? {CONNECTIVES} |, )(?={SUBJECT})"
     rf"|(?P<bare>,? (?:and|but) |, )(?={CARRIED}\b(?! (?:and|or)\b))",
     re.IGNORECASE,
 )
 # After these, the second verb belongs to the first: "I want to move and work abroad".
 HOLDS = re.compile(
-    r"\b(?:will|cannot|need|hope|try|trying|decided|learning to|have to|has to"
-    r"|(?:going|plans?|planning|wants?|like|love|used) to)\b",
+    r"\b(?:will|cannot|need|hope|try|trying|decided"
+    r"|(?:learning|have|has|going|plans?|planning|wants?|like|love|used) to)\b",
     re.IGNORECASE,
 )
 BEGINNING = re.compile(
@@ -115,18 +126,15 @@ BEGINNING = re.compile(
     re.IGNORECASE,
 )
 # Several statements of one introduction, relative clauses and contrasts, written as sentences.
-UNFOLDED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), new)
-    for pattern, new in (
-        (rf"^((?:I|we) have an? ((?:\w+ )?(?:{w.KIN}|{w.PETS}))"
-         rf"(?:,?(?: named| called)? ({w.CAP}))?),? who (.+)$", r"\1\nmy \2 \3 \4"),
-        (rf"^I am ({w.NAME}), (\d{{1,2}}),? (.+)$", r"I am \1\nI am \2\nI am \3"),
-        (rf"^I am ({w.NAME}), (?=an? )(.+)$", r"I am \1\nI am \2"),
-        (r"^I am an? (\d{1,2} years old) (.+)$", r"I am \1\nI am a \2"),
-        (rf"^I am (an? (?:[\w-]+ ){{0,3}}?(?:{w.JOBS}|{w.BEINGS})|{w.NAME}) from (?={w.CAP})",
-         r"I am \1\nI am from "),
-        (r"^((?:I|we) (?:like|love|enjoy)) (.+?),? but not (.+)$", r"\1 \2\nI do not like \3"),
-    )
+unfold = rewriter(
+    (rf"^((?:I|we) have an? ((?:\w+ )?(?:{w.KIN}|{w.PETS}))"
+     rf"(?:,?(?: named| called)? ({w.CAP}))?),? who (.+)$", r"\1\nmy \2 \3 \4"),
+    (rf"^I am ({w.NAME}), (\d{{1,2}}),? (.+)$", r"I am \1\nI am \2\nI am \3"),
+    (rf"^I am ({w.NAME}), (?=an? )(.+)$", r"I am \1\nI am \2"),
+    (r"^I am an? (\d{1,2} years old) (.+)$", r"I am \1\nI am a \2"),
+    (rf"^I am (an? (?:[\w-]+ ){{0,3}}?(?:{w.JOBS}|{w.BEINGS})|{w.NAME}) from (?={w.CAP})",
+     r"I am \1\nI am from "),
+    (r"^((?:I|we) (?:like|love|enjoy)) (.+?),? but not (.+)$", r"\1 \2\nI do not like \3"),
 )  # fmt: skip
 
 
@@ -141,10 +149,8 @@ def sentences(text: str) -> Iterator[tuple[str, bool]]:
     marked = (EMOJI.sub(" . ", PAUSE.sub(", ", line)) for line in lines)
     for raw in (piece for line in marked for piece in SENTENCE_END.split(line)):
         if len(raw) <= LONGEST_SENTENCE_CHARS:
-            bare = BULLET.sub("", raw.strip())
-            for pattern, new in SPELLINGS:
-                bare = pattern.sub(new, bare)
-            bare, is_question = trim(bare), raw.rstrip(" \"')").endswith("?")
+            bare = trim(spell_out(BULLET.sub("", raw.strip())))
+            is_question = raw.rstrip(" \"')").endswith("?")
             if bare:
                 yield bare, not is_question and not NOT_STATED.search(bare)
 
@@ -162,20 +168,13 @@ def trim(text: str) -> str:
 
 
 def without_filler(text: str) -> str:
-    """The text without adverbs that say nothing; those that limit a negation stay."""
-
-    def limits(match: re.Match[str]) -> bool:
-        before = text[max(0, match.start() - TO_NEGATION) : match.start()]
-        return bool(LIMITING.match(match[0]) and LIMITED.search(before))
-
-    return FILLER.sub(lambda match: match[0] if limits(match) else "", text)
+    """The text without adverbs that say nothing; behind a negation they limit it, and stay."""
+    return FILLER.sub(lambda match: match["denied"] or "", text)
 
 
 def clauses(text: str) -> list[str]:
     """The clauses of a sentence without unsure ones; a bare verb has the subject before it."""
-    lines = [without_filler(text)]
-    for pattern, new in UNFOLDED:
-        lines = [part for line in lines for part in pattern.sub(new, line).split("\n")]
+    lines = unfold(without_filler(text)).split("\n")
     parts = [part for line in lines for part in _split(" ".join(line.split()))]
     return [part for part in parts if not UNSURE.search(part)]
 

@@ -8,7 +8,6 @@ in the clause, but for "last summer", "on the 14th", and "for ten years" of a st
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date
 
 from pipeline.adapters.model_rules.verbs import is_past
@@ -60,7 +59,11 @@ def lift(clause: str, today: date) -> tuple[str, str]:
 
     The date is "" unless the clause has exactly one; several are written in their places.
     """
-    clause = _resolved(clause, today)
+    ahead = _looks_ahead(clause)
+    clause = SEASON.sub(lambda match: _season(match, today), clause)
+    clause = DAY_OF_MONTH.sub(lambda match: _day_of_month(match, today, ahead=ahead), clause)
+    if UP_TO_NOW.search(clause):
+        clause = FOR_SPAN.sub(lambda match: _since(match, today), clause)
     dates = []
     for named in times_of(clause, today, ahead=_looks_ahead(clause)):
         own = OWN_PREP.match(clause, named.start, named.end)
@@ -112,20 +115,6 @@ def _looks_ahead(clause: str) -> bool:
     if POSTPONED.search(clause) or "starting" in words:
         return True
     return "since" not in words and (bool(now) or not any(map(is_past, words[:6])))
-
-
-def _resolved(clause: str, today: date) -> str:
-    """The clause with the times of the forms of this module in ISO form."""
-    ahead = _looks_ahead(clause)
-    forms: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = [
-        (SEASON, lambda match: _season(match, today)),
-        (DAY_OF_MONTH, lambda match: _day_of_month(match, today, ahead=ahead)),
-    ]
-    if UP_TO_NOW.search(clause):
-        forms.append((FOR_SPAN, lambda match: _since(match, today)))
-    for pattern, read in forms:
-        clause = pattern.sub(read, clause)
-    return clause
 
 
 def _season(match: re.Match[str], today: date) -> str:

@@ -8,7 +8,7 @@ two changes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from pipeline.adapters.model_rules.relations import ENDS, relation_of
-from pipeline.adapters.model_rules.statements import Slot, slots_of, stems
+from pipeline.adapters.model_rules.statements import Slot, aliases, slots_of, stems
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.text.endings import is_requested
 from pipeline.text.equality import same_text
@@ -79,7 +79,6 @@ class Entry:
     before: Entry | None = None
 
 
-Aliases = dict[str, str]
 # A decision without its number, and the entry that it changes.
 Judgement = tuple[Outcome, str, str | None, Entry | None]
 # Cached, because a batch compares each fact with each stored sentence.
@@ -115,6 +114,7 @@ class _Batch:
     entries: list[Entry]
     decisions: dict[int, Decision] = field(default_factory=dict)
     pairs: int = 0
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def take(self, number: int, text: str) -> None:
         """Decide one fact; first reverse every earlier decision of the batch that it overturns."""
@@ -130,47 +130,80 @@ class _Batch:
             reason, target = f"same as fact {entry.fact} of this batch", None
         self.decisions[number] = Decision(number, outcome, reason, written, target)
         if outcome is not Outcome.NOOP:
-            after = Entry(written, target, number, entry) if written else None
-            self._replace(entry, after)
-
-    def _judge(self, text: str) -> Judgement:
-        self.pairs += len(self.entries)
-        return _judgement(text, self.entries)
+            self._replace(entry, Entry(written, target, number, entry) if written else None)
 
     def _replace(self, entry: Entry | None, other: Entry | None) -> None:
         """Put another entry, or none, in the place of one; without one, at the end."""
         at = next((i for i, known in enumerate(self.entries) if known is entry), len(self.entries))
         self.entries[at : at + 1] = [other] if other else []
 
+    def _judge(self, text: str) -> Judgement:
+        """Effect of one statement on the store: the highest bearing, then the nearest entry."""
+        self.pairs += len(self.entries)
+        self.aliases = aliases(
+            (slot.subject, slot.relation, slot.value)
+            for entry in self.entries
+            for slot in slots_of(entry.text)[:1]
+        )
+        if _asks(text):
+            return self._forget(text)
+        effects = ((self._effect_on(text, entry), entry) for entry in self.entries)
+        known = ((effect, entry) for effect, entry in effects if effect)
+        best = max(known, key=lambda pair: pair[0].bearing, default=None)
+        if best is None:
+            new = slots_of(text)
+            single = new and relation_of(new[0].relation).single and new[0].of_kind
+            reason = f"nothing stored yet about the {_label(new[0].relation)}" if single else NEWS
+            return Outcome.ADD, reason, text, None
+        effect, entry = best
+        if effect.bearing >= Bearing.KNOWN:
+            return Outcome.NOOP, effect.reason, None, entry
+        return Outcome.UPDATE, effect.reason, effect.text, entry
 
-def _judgement(text: str, entries: Sequence[Entry]) -> Judgement:
-    """Effect of one statement on a store: the highest bearing wins, then the nearest entry."""
-    aliases = _aliases(entries)
-    if _asks(text):
-        return _forget(text, entries, aliases)
-    new = _resolved(slots_of(text), aliases)
-    effects = ((_effect_on(text, new, entry, aliases), entry) for entry in entries)
-    known = ((effect, entry) for effect, entry in effects if effect)
-    best = max(known, key=lambda pair: pair[0].bearing, default=None)
-    if best is None:
-        single = new and relation_of(new[0].relation).single and new[0].of_kind
-        reason = f"nothing stored yet about the {_label(new[0].relation)}" if single else NEWS
-        return Outcome.ADD, reason, text, None
-    effect, entry = best
-    if effect.bearing >= Bearing.KNOWN:
-        return Outcome.NOOP, effect.reason, None, entry
-    return Outcome.UPDATE, effect.reason, effect.text, entry
+    def _effect_on(self, text: str, entry: Entry) -> Comparison | None:
+        """Effect of a statement on one entry, or on the text that the batch replaced in it."""
+        effect = _effect(text, self._slots(text), entry.text, self._slots(entry.text))
+        if effect or not entry.before:
+            return effect
+        # "I left Munich. I live in Vienna now." is one change of residence, not an end and a start.
+        stored = entry.before.text
+        effect = _effect(text, self._slots(text), stored, self._slots(stored))
+        return effect if effect and effect.bearing is Bearing.CHANGE else None
+
+    def _forget(self, text: str) -> Judgement:
+        """Delete the memory that a request names: by its slot, else by all words of the request."""
+        request = REQUEST.fullmatch(text)
+        who, what = (request["who"].lower(), request["what"]) if request else ("user", "")
+        wanted = [slot.renamed({"user": who}).renamed(self.aliases) for slot in slots_of(what)]
+        words = frozenset() if wanted else stems(what) - stems(f"user {who}")
+        named = [entry for entry in self.entries if is_requested(text, entry.text)]
+        if what:
+            same = f" {same_text(what)}"
+            named += [e for e in self.entries if _key(e.text).endswith(same)]
+            named += [e for e in self.entries if wanted and _states(self._slots(e.text), wanted)]
+            named += [e for e in self.entries if words and words <= stems(e.text)]
+        if named and not (QUESTION.match(what) and len(set(map(id, named))) > 1):
+            return Outcome.DELETE, f"asked to forget: {what or text}", None, named[0]
+        reason = f"nothing stored matches the request to forget: {what or text}"
+        return Outcome.NOOP, reason, None, None
+
+    def _slots(self, text: str) -> list[Slot]:
+        """The slots of a sentence, each with the name of its subject that the store knows."""
+        return [slot.renamed(self.aliases) for slot in slots_of(text)]
 
 
-def _effect_on(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Comparison | None:
-    """Effect of a statement on one entry, or on the text that the batch replaced in it."""
-    effect = _effect(text, new, entry.text, _resolved(slots_of(entry.text), aliases))
-    if effect or not entry.before:
-        return effect
-    # "I left Munich. I live in Vienna now." is one change of residence, not an end and a start.
-    stored = entry.before.text
-    effect = _effect(text, new, stored, _resolved(slots_of(stored), aliases))
-    return effect if effect and effect.bearing is Bearing.CHANGE else None
+def _asks(text: str) -> bool:
+    return REQUEST.fullmatch(text) is not None or asks_to_forget(text)
+
+
+def _states(slots: Sequence[Slot], wanted: Sequence[Slot]) -> bool:
+    """True if each wanted slot is among the slots, with the same words or more."""
+
+    def is_stated(sought: Slot, slot: Slot) -> bool:
+        same = replace(sought, value="", when="") == replace(slot, value="", when="")
+        return same and sought.key <= slot.key
+
+    return all(any(is_stated(sought, slot) for slot in slots) for sought in wanted)
 
 
 def _label(relation: str) -> str:
@@ -183,24 +216,27 @@ def _effect(
     text: str, new: Sequence[Slot], old_text: str, old: Sequence[Slot]
 ) -> Comparison | None:
     """Effect of a statement on a stored one; None if they are unrelated."""
-    pairs = [(n, o) for n in new for o in old if n.subject == o.subject]
     if _key(text) == _key(old_text):
         return Comparison(Bearing.EQUAL, "already known", text)
-    for n, o in pairs:
-        if _flips(n, o):
-            start = "true again, after" if n.positive else "no longer true"
-            return Comparison(Bearing.FLIP, f"{start}: {old_text}", _flip_text(text, n, old_text))
+    pairs = [(n, o) for n in new for o in old if n.subject == o.subject]
+    flip = next((n for n, o in pairs if _flips(n, o)), None)
+    if flip:
+        start = "true again, after" if flip.positive else "no longer true"
+        return Comparison(Bearing.FLIP, f"{start}: {old_text}", _flip_text(text, flip, old_text))
     met = [(n, o) for n, o in pairs if n.relation == o.relation and n.positive is o.positive]
-    if met and len({n.relation for n, _ in met}) == len(new) and all(_knows(n, o) for n, o in met):
+    bearings = [_bearing(n, o) for n, o in met]
+    is_known = set(bearings) == {Bearing.KNOWN}
+    if is_known and len(met) == len(new):
         return Comparison(Bearing.KNOWN, "already known", text)
-    for n, o in met:
-        if _changes(n, o):
-            before, after = (o.when, n.when) if n.relation == "plans" else (o.value, n.value)
-            change = f"changed from {_in_words(before)} to {_in_words(after)}"
-            written = _with_employer(text, new, old)
-            return Comparison(Bearing.CHANGE, f"{_label(n.relation)} {change}", written)
-    detailed = _detailed(text, new, old)
-    return Comparison(Bearing.DETAIL, f"adds detail to: {old_text}", detailed) if detailed else None
+    job = _whole_job(text, new, old) if pairs else None
+    if Bearing.CHANGE in bearings:
+        n, o = met[bearings.index(Bearing.CHANGE)]
+        before, after = (o.when, n.when) if n.relation == "plans" else (o.value, n.value)
+        change = f"changed from {_in_words(before)} to {_in_words(after)}"
+        return Comparison(Bearing.CHANGE, f"{_label(n.relation)} {change}", job or text)
+    if job or is_known or (Bearing.DETAIL in bearings and len(old) <= len(new)):
+        return Comparison(Bearing.DETAIL, f"adds detail to: {old_text}", job or text)
+    return None
 
 
 def _flips(new: Slot, old: Slot) -> bool:
@@ -230,35 +266,27 @@ def _flip_text(text: str, new: Slot, old_text: str) -> str:
     return f"{subject} no longer{verb}{rest}{aside}"
 
 
-def _knows(new: Slot, old: Slot) -> bool:
-    """True if the stored value includes the new one, with its date."""
+def _bearing(new: Slot, old: Slot) -> Bearing | None:
+    """Effect of a value on a stored value of the same subject, relation and polarity."""
+    single, same_core = relation_of(new.relation).single, new.core == old.core
+    within, beyond = new.key <= old.key, old.key <= new.key
     if new.relation == "plans":
-        return new.key <= old.key and (not new.when or new.when == old.when)
-    if new.key == old.key:
-        return not _turned(new, old)
-    alike = relation_of(new.relation).single or new.core == old.core or not new.key
-    return alike and new.key < old.key
-
-
-def _alike(new: Slot, old: Slot) -> bool:
-    """True for the same plan in more or fewer words."""
-    return new.core == old.core and (new.key <= old.key or old.key <= new.key)
-
-
-def _changes(new: Slot, old: Slot) -> bool:
-    """True if the new value replaces the stored one."""
-    if new.relation == "plans":
-        return _alike(new, old) and "" not in (new.when, old.when) and new.when != old.when
-    if new.relation == "prefers":
-        return _turned(new, old)
-    clash = new.positive and not (new.key <= old.key or old.key <= new.key)
-    return clash and relation_of(new.relation).single and new.of_kind and old.of_kind
-
-
-def _turned(new: Slot, old: Slot) -> bool:
-    """True for the same two things in reverse order: tea over coffee, coffee over tea."""
-    first, known = (stems(slot.value.split(" over ")[0]) for slot in (new, old))
-    return new.relation == "prefers" and new.key == old.key and first != known
+        if new.when in ("", old.when):
+            return Bearing.KNOWN if within else None
+        if not same_core or not (within or beyond):
+            return None
+        # The same plan, in more or fewer words, has a date or another one.
+        return Bearing.CHANGE if old.when else Bearing.DETAIL
+    if within and beyond:
+        # Tea over coffee, coffee over tea.
+        first, known = (stems(slot.value.split(" over ")[0]) for slot in (new, old))
+        turned = new.relation == "prefers" and first != known
+        return Bearing.CHANGE if turned else Bearing.KNOWN
+    if within or beyond:
+        alike = single or same_core or not new.key & old.key
+        return (Bearing.KNOWN if within else Bearing.DETAIL) if alike else None
+    clash = single and new.positive and new.of_kind and old.of_kind
+    return Bearing.CHANGE if clash else None
 
 
 def _in_words(value: str) -> str:
@@ -267,95 +295,20 @@ def _in_words(value: str) -> str:
     return "eating meat" if bare == "meat" else bare
 
 
-def _detailed(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str:
-    """The text to store if a statement is more detailed, or the other half of a job; else ""."""
-    pairs = ((n, o) for n in new for o in old if n.subject == o.subject)
-    met = [(n, o) for n, o in pairs if n.relation == o.relation and n.positive is o.positive]
-    fuller = [n for n, o in met if _fuller(n, o)]
-    if fuller and (len(old) <= len(new) or fuller[0].relation == "works_as"):
-        return _with_employer(text, new, old)
-    longer = met and len(new) > len(old) and all(_knows(n, o) for n, o in met)
-    return text if longer else _joined_work(text, new, old)
+def _whole_job(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str | None:
+    """The text of a job with its stored other half; None if it is another job.
 
-
-def _fuller(new: Slot, old: Slot) -> bool:
-    """True if the new value has all words of the stored one, and more."""
-    if new.relation == "plans":
-        return _alike(new, old) and bool(new.when) and not old.when
-    alike = relation_of(new.relation).single or new.core == old.core or not old.key
-    return alike and old.key < new.key
-
-
-def _with_employer(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str:
-    """The text with the stored employer, for a promotion or a more detailed job title."""
-    jobs = {slot.relation: slot for slot in old if slot.positive}
-    if [slot.relation for slot in new] != ["works_as"] or set(jobs) != {"works_as", "works_at"}:
-        return text
-    if "(promoted" not in text and not jobs["works_as"].key <= new[0].key:
-        return text
-    head, aside, rest = text.partition(" (")
-    return f"{head} at {jobs['works_at'].value}{aside}{rest}"
-
-
-def _joined_work(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str:
-    """The full text for a half of a job: "works at Charité" next to "works as a nurse"."""
-    if len(new) != 1 or len(old) != 1 or new[0].subject != old[0].subject:
-        return ""
-    parts = {slot.relation: slot for slot in (*old, *new) if slot.positive and slot.value}
-    if set(parts) != {"works_as", "works_at"} or not parts["works_at"].of_kind:
-        return ""
-    who = text.partition(" works ")[0]
-    return f"{who} works as {parts['works_as'].value} at {parts['works_at'].value}"
-
-
-def _asks(text: str) -> bool:
-    return REQUEST.fullmatch(text) is not None or asks_to_forget(text)
-
-
-def _forget(text: str, entries: Sequence[Entry], aliases: Aliases) -> Judgement:
-    """Delete the memory that a request names: by its slot, else by all words of the request."""
-    request = REQUEST.fullmatch(text)
-    who, what = (request["who"].lower(), request["what"]) if request else ("user", "")
-    wanted = _resolved(slots_of(what), {**aliases, "user": who})
-    words = frozenset() if wanted else stems(what) - stems(f"user {who}")
-    vague = QUESTION.match(what)
-    named = [entry for entry in entries if is_requested(text, entry.text)]
-    if what:
-        same = f" {same_text(what)}"
-        says = [e for e in entries if _says(_resolved(slots_of(e.text), aliases), wanted)]
-        named += [entry for entry in entries if _key(entry.text).endswith(same)] + says
-        named += [entry for entry in entries if words and words <= stems(entry.text)]
-    if named and not (vague and len(set(map(id, named))) > 1):
-        return Outcome.DELETE, f"asked to forget: {what or text}", None, named[0]
-    reason = f"nothing stored matches the request to forget: {what or text}"
-    return Outcome.NOOP, reason, None, None
-
-
-def _says(slots: Sequence[Slot], wanted: Sequence[Slot]) -> bool:
-    return bool(wanted) and all(
-        any(w.relation == h.relation and w.subject == h.subject and w.positive is h.positive
-            and w.key <= h.key for h in slots)
-        for w in wanted
-    )  # fmt: skip
-
-
-def _aliases(entries: Sequence[Entry]) -> Aliases:
-    """Names that mean another subject: "User's sister is Anna" makes the two one.
-
-    If there are two sisters, neither name is an alias.
+    The employer stays after a promotion, and for a title in more detail.
     """
-    aliases: dict[str, set[str]] = {}
-    for slot in (slot for entry in entries for slot in slots_of(entry.text)[:1] if slot.value):
-        if slot.relation == "named":
-            aliases.setdefault(slot.value.lower(), set()).add(slot.subject)
-        elif slot.relation.startswith("has_") and relation_of(slot.relation).far == "person":
-            kin = slot.relation.removeprefix("has_").replace("_", " ")
-            aliases.setdefault(f"{slot.subject}'s {kin}", set()).add(slot.value.lower())
-    return {name: min(same) for name, same in aliases.items() if len(same) == 1}
-
-
-def _resolved(slots: Sequence[Slot], aliases: Aliases) -> tuple[Slot, ...]:
-    return tuple(
-        replace(slot, subject=aliases[slot.subject]) if slot.subject in aliases else slot
-        for slot in slots
-    )
+    known = {slot.relation: slot for slot in old if slot.positive and slot.value}
+    parts = known | {slot.relation: slot for slot in new if slot.positive and slot.value}
+    who, works, _ = text.partition(" works ")
+    if set(parts) != {"works_as", "works_at"} or len(new) != 1 or not works:
+        return None
+    title, employer = parts["works_as"], parts["works_at"]
+    if len(known) == 2:
+        is_same = title is new[0] and ("(promoted" in text or known["works_as"].key <= title.key)
+    else:
+        is_same = new[0] in (title, employer) and employer.of_kind
+    aside = "".join(text.partition(" (")[1:])
+    return f"{who} works as {title.value} at {employer.value}{aside}" if is_same else None

@@ -56,17 +56,22 @@ TOO_LONG = (
 
 @dataclass(slots=True)
 class Budget:
-    """CPU time of a batch, up to `ends_at` of `clock`; `context_s` of it are for the context."""
+    """CPU time of a batch, up to `ends_at` of `clock`; `context_s` of it are for the context.
+
+    `is_cut`: the last text was not read to its end.
+    """
 
     clock: Callable[[], float]
     ends_at: float
     context_s: float = MOST_CONTEXT_CPU_S
+    is_cut: bool = False
 
-    def sentences(self, content: str) -> Iterator[tuple[str, bool] | None]:
-        """The sentences of a text; None, and no more, if it is too long or the time is up."""
-        for sentence in sentences(content) if len(content) <= MOST_MESSAGE_CHARS else (None,):
-            if sentence is None or self.clock() > self.ends_at:
-                yield None
+    def sentences(self, content: str) -> Iterator[tuple[str, bool]]:
+        """The sentences of a text; none, or no more, if it is too long or the time is up."""
+        self.is_cut = len(content) > MOST_MESSAGE_CHARS
+        for sentence in () if self.is_cut else sentences(content):
+            self.is_cut = self.clock() > self.ends_at
+            if self.is_cut:
                 return
             yield sentence
 
@@ -74,8 +79,9 @@ class Budget:
         """Meet the people that the context mentions, in time of its own; its facts are known."""
         started = self.clock()
         own = Budget(self.clock, started + self.context_s)
-        for sentence in filter(None, (s for content in context for s in own.sentences(content))):
-            list(_texts(*sentence, listener))
+        for content in context:
+            for sentence in own.sentences(content):
+                list(_texts(*sentence, listener))
         spent = self.clock() - started
         self.ends_at, self.context_s = self.ends_at + spent, self.context_s - spent
 
@@ -116,22 +122,16 @@ def _facts(
             budget.hear(context, listener)
         name, listener = " ".join((message.name or USER).split()), listeners[message.name]
         listener.day = sourced.said_at.date()
-        for text in _canonical(message.content, listener, budget):
-            if text is None:
-                left_out.add(event)
-                continue
+        read = budget.sentences(message.content)
+        for text in (text for sentence in read for text in _texts(*sentence, listener)):
             fact = signed(text, name)
             key = (event, same_text(fact))
             dropped = any(word and word in fact.lower() for word in excluded)
             if key not in seen and not dropped and fact != f"{name}'s name is {name}":
                 seen.add(key)
                 yield _fact(fact, sourced, request)
-
-
-def _canonical(content: str, listener: Listener, budget: Budget) -> Iterator[str | None]:
-    """The canonical sentences of a message; None at the end if not all of it was read."""
-    for sentence in budget.sentences(content):
-        yield from (None,) if sentence is None else _texts(*sentence, listener)
+        if budget.is_cut:
+            left_out.add(event)
 
 
 def _texts(text: str, is_stated: bool, listener: Listener) -> Iterator[str]:

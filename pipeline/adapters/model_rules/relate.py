@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.relations import ENDS, relation_of
-from pipeline.adapters.model_rules.statements import Slot, slots_of, stems
+from pipeline.adapters.model_rules.statements import Slot, aliases, slots_of, stems
 from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, StoredRelation
 
 # A status that names a person is an edge to that person: married_to, dating.
@@ -31,12 +30,16 @@ def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> Gra
     (`pipeline.domain.graph_plan`) ends those that an edge excludes, and that a deleted memory
     stated.
     """
-    names = _names(current)
+    names = aliases(
+        (edge.source.lower().removeprefix("the "), edge.relation, edge.destination)
+        for edge in current
+        if edge.relation != "named"
+    )
     edges: dict[tuple[str, str, str], Relation] = {}
     ended: dict[UUID, EdgeEnding] = {}
     for number, text in enumerate(facts):
         for slot in slots_of(text):
-            known = replace(slot, subject=names.get(slot.subject, slot.subject))
+            known = slot.renamed(names)
             for old in current if not slot.positive else ():
                 if _takes_back(known, old):
                     ended.setdefault(old.relation_id, EdgeEnding(old.relation_id, number))
@@ -53,17 +56,6 @@ def _takes_back(slot: Slot, edge: StoredRelation) -> bool:
     ours = edge.source.lower().removeprefix("the ") == slot.subject
     known = relation in ENDS.get(slot.relation, (slot.relation,))
     return ours and known and named <= stems(edge.destination)
-
-
-def _names(current: Sequence[StoredRelation]) -> dict[str, str]:
-    """Names of relatives by possessive: "user's sister" is "ines" if there is only one."""
-    names: dict[str, set[str]] = {}
-    for edge in current:
-        role = edge.relation.removeprefix("has_").replace("_", " ")
-        if edge.relation.startswith("has_") and re.fullmatch(w.KIN, role):
-            owner = edge.source.lower().removeprefix("the ")
-            names.setdefault(f"{owner}'s {role}", set()).add(edge.destination.lower())
-    return {role: min(same) for role, same in names.items() if len(same) == 1}
 
 
 def _edges(slot: Slot, text: str, number: int) -> Iterator[Relation]:
@@ -103,5 +95,4 @@ def _source(slot: Slot, text: str) -> Entity:
     """The subject as the fact writes it; the speaker is "User"."""
     at = text.lower().find(slot.subject)
     name = text[at : at + len(slot.subject)] if at >= 0 else slot.subject
-    user = name.lower().startswith("user")
-    return Entity("User" + name[4:] if user else name[:1].upper() + name[1:], "person")
+    return Entity(name[:1].upper() + name[1:], "person")

@@ -7,14 +7,14 @@ sentences by a language model or a person: "The user resides in Berlin".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
 from pipeline.adapters.model_rules import words as w
-from pipeline.adapters.model_rules.clauses import without_filler
+from pipeline.adapters.model_rules.clauses import rewriter, without_filler
 from pipeline.adapters.model_rules.dates import lift
 from pipeline.adapters.model_rules.relations import PLAN, RELATIONS, RULES, Rule, relation_of
 from pipeline.adapters.model_rules.verbs import base_of_gerund, is_past, third
@@ -26,25 +26,21 @@ from pipeline.text.terms import terms
 ITEM_WORDS, SUBJECT_WORDS, LONGEST_READ, ANY_DAY = 4, 6, 500, date(2000, 1, 1)
 
 PATTERNS = tuple((re.compile(rule.pattern, re.IGNORECASE), rule) for rule in RULES)
-Replacement = str | Callable[[re.Match[str]], str]
 # Different ways to say "not any more", "has been" and "can", in the forms of the rules.
-REWRITES: tuple[tuple[re.Pattern[str], Replacement], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), new)
-    for pattern, new in (
-        (rf"^can(?:not| no longer) stand (?!{w.POSTURES}\b)(.+?)(?: any more)?$", r"hates \1"),
-        (r"^does not care for (?!their )", "dislikes "),
-        (r"^does (like|love|enjoy|eat|drink|speak|live|work|have|own)\b", lambda m: third(m[1])),
-        (r"^is not (.+) any more$", r"is no longer \1"),
-        (r"^does not (\w+)( .+)? any more$", lambda m: f"no longer {third(m[1])}{m[2] or ''}"),
-        (r"^(?:has )?(?:stopped|quit|gave up|given up) (\w+ing)\b",
-         lambda m: f"no longer {third(base_of_gerund(m[1]))}"),
-        (r"^(speak|eat|drink|play)s no (?!longer\b)", r"does not \1 "),
-        (r"^(?:can|knows how to) (speak|play) ", r"\1s "),
-        (rf"^has been (?=\w+ing\b|(?:an? )?{w.DIETS}|married\b|with\b|an? )", "is "),
-        (r"^has (\w{2,}ed|bought|sold|quit|left|lost|become|given)\b", r"\1"),
-        (r"^(prefers (?!to ).+?) (?:to|rather than) ", r"\1 over "),
-        (rf",? (?:called|whose name is) (?={w.CAP})", " named "),
-    )
+regular = rewriter(
+    (rf"^can(?:not| no longer) stand (?!{w.POSTURES}\b)(.+?)(?: any more)?$", r"hates \1"),
+    (r"^does not care for (?!their )", "dislikes "),
+    (r"^does (like|love|enjoy|eat|drink|speak|live|work|have|own)\b", lambda m: third(m[1])),
+    (r"^is not (.+) any more$", r"is no longer \1"),
+    (r"^does not (\w+)( .+)? any more$", lambda m: f"no longer {third(m[1])}{m[2] or ''}"),
+    (r"^(?:has )?(?:stopped|quit|gave up|given up) (\w+ing)\b",
+     lambda m: f"no longer {third(base_of_gerund(m[1]))}"),
+    (r"^(speak|eat|drink|play)s no (?!longer\b)", r"does not \1 "),
+    (r"^(?:can|knows how to) (speak|play) ", r"\1s "),
+    (rf"^has been (?=\w+ing\b|(?:an? )?{w.DIETS}|married\b|with\b|an? )", "is "),
+    (r"^has (\w{2,}ed|bought|sold|quit|left|lost|become|given)\b", r"\1"),
+    (r"^(prefers (?!to ).+?) (?:to|rather than) ", r"\1 over "),
+    (rf",? (?:called|whose name is) (?={w.CAP})", " named "),
 )  # fmt: skip
 # "Has lived in Leeds", if it has a "since": that is so still.
 STILL = {
@@ -125,6 +121,10 @@ class Slot:
     positive: bool = True
     when: str = ""
 
+    def renamed(self, names: Mapping[str, str]) -> Slot:
+        """The slot with another name of its subject, if there is one."""
+        return replace(self, subject=names[self.subject]) if self.subject in names else self
+
     @property
     def key(self) -> frozenset[str]:
         """The stems of the value without small words; values with the same key are equal."""
@@ -186,9 +186,7 @@ def statement(text: str, when: str = "") -> Reading | None:
             if when.startswith("since"):
                 rest = SO_FAR.sub(lambda match: STILL[match[1]], rest, count=1)
             rest = (CONTRAST if NEGATIVE.match(rest) else DENIED).sub("", rest)
-            for pattern, new in REWRITES:
-                rest = pattern.sub(new, rest)
-            read = _read(subject, rest.strip(), when)
+            read = _read(subject, regular(rest).strip(), when)
             if read is not None:
                 return read
     return None
@@ -205,11 +203,11 @@ def _read(subject: str, predicate: str, when: str) -> Reading | None:
         match = pattern.fullmatch(text)
         if match:
             groups = {name: text.strip(" ,") for name, text in match.groupdict("").items()}
-            negated = negation is not None
-            if _fits(rule.needs, groups, subject, when, negated=negated):
-                limited = not rule.positive and EXCEPTED.search(predicate) is not None
-                limited = _is_limited(negation, rule, when) if negation else limited
-                return Reading(subject, predicate, when, rule, groups, negated, limited)
+            limited = not rule.positive and EXCEPTED.search(predicate) is not None
+            limited = _is_limited(negation, rule, when) if negation else limited
+            read = Reading(subject, predicate, when, rule, groups, negation is not None, limited)
+            if _fits(read):
+                return read
     return None
 
 
@@ -224,10 +222,9 @@ def _is_limited(negation: re.Match[str], rule: Rule, when: str) -> bool:
     return for_a_time or negation["limit"] is not None or LIMIT.search(negation["rest"]) is not None
 
 
-def _fits(needs: str, groups: Mapping[str, str], subject: str, when: str, *, negated: bool) -> bool:
-    """True if a statement fulfils the conditions of a rule."""
-    if not needs:
-        return True
+def _fits(read: Reading) -> bool:
+    """True if a statement fulfils the conditions of its rule."""
+    groups, when = read.groups, read.when
     what = (groups.get("x") or groups.get("what") or "").lower()
     # "I have a question", "I lost my mind": no possessions.
     possession = not w.NOT_HELD & set(what.split()[:4])
@@ -238,12 +235,12 @@ def _fits(needs: str, groups: Mapping[str, str], subject: str, when: str, *, neg
         "held": possession,
         "dated": when != "" and not when.startswith("since"),
         "day": re.fullmatch(r"on \d{4}-\d\d-\d\d", when) is not None,
-        "negated": negated,
+        "negated": read.negated,
         "job": bool(groups.get("works_as") or groups.get("works_at")),
-        "person": PERSON.fullmatch(subject) is not None,
+        "person": PERSON.fullmatch(read.subject) is not None,
         "event": happened and (when != "" or of_life),
     }
-    return all(fulfilled[need] for need in needs.split())
+    return all(fulfilled[need] for need in read.rule.needs.split())
 
 
 def canonical(read: Reading) -> list[str]:
@@ -309,7 +306,7 @@ def slots_of(text: str) -> tuple[Slot, ...]:
     if read and read.predicate in ("died", "passed away") and "'s" not in subject:
         # A named animal belongs to the speaker: "Rollo died" ends "User has a dog named Rollo".
         return (Slot("user", "owns", read.subject, positive=False),)
-    if read is None or not read.rule.relation or read.limited or _is_past_end(read):
+    if read is None or not read.rule.relation or read.limited or _is_former_job(read):
         return ()
     name = f"{read.rule.relation} {read.groups.get('what', '')}".strip().lower()
     name = re.sub(r"\W+", "_", name)
@@ -323,14 +320,26 @@ def slots_of(text: str) -> tuple[Slot, ...]:
     return tuple(Slot(subject, name, value, positive, read.when) for name, value in pairs)
 
 
-def _is_past_end(read: Reading) -> bool:
-    """True for the end of a job without an employer, in some year or month: "was fired in 2015".
+def aliases(statements: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Names that mean another subject, from triples of a subject, a relation and a value.
 
-    The job that is stored may be a later one.
+    "User's sister is Anna" makes the two one; if there are two sisters, neither name is an alias.
     """
-    ended = read.rule.relation == "works" and not read.rule.positive
-    named = any(read.groups.values()) or "retired" in read.predicate
-    return ended and not named and re.fullmatch(r"in \d{4}(?:-\d\d)?", read.when) is not None
+    names: dict[str, set[str]] = {}
+    for subject, relation, value in statements:
+        kin = relation.removeprefix("has_").replace("_", " ")
+        if relation == "named" and value:
+            names.setdefault(value.lower(), set()).add(subject)
+        elif relation.startswith("has_") and value and re.fullmatch(w.KIN, kin):
+            names.setdefault(f"{subject}'s {kin}", set()).add(value.lower())
+    return {name: min(same) for name, same in names.items() if len(same) == 1}
+
+
+def _is_former_job(read: Reading) -> bool:
+    """True for "was fired in 2015": the stored job may be a later one."""
+    unnamed = read.rule.relation == "works" and not any(read.groups.values())
+    ended = unnamed and "retired" not in read.predicate
+    return ended and re.fullmatch(r"in \d{4}(?:-\d\d)?", read.when) is not None
 
 
 def _plain(text: str) -> str:

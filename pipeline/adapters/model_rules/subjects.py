@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from pipeline.adapters.model_rules import words as w
-from pipeline.adapters.model_rules.clauses import trim
+from pipeline.adapters.model_rules.clauses import rewriter, trim
 from pipeline.adapters.model_rules.dates import is_ahead, lift
 from pipeline.adapters.model_rules.statements import canonical, statement
 from pipeline.adapters.model_rules.verbs import in_third_person
@@ -24,10 +24,10 @@ SPEAKER = re.compile(r"(?:I|(?:both of )?[Ww]e(?: both)?) (.+)")
 PRONOUN = re.compile(r"(he|she|they|it|his|her|their|its)\b", re.IGNORECASE)
 SUBJECT_OF = {"his": "he", "her": "she", "their": "they", "its": "it"}
 # Replacements of the first person inside a predicate.
-OWN_WORDS: tuple[tuple[str, str], ...] = (
+own_words = rewriter(
     (r"\b(?:my|our)\b", "their"), (r"\b(?:mine|ours)\b", "theirs"),
     (r"\b(?:myself|ourselves)\b", "themselves"), (r"\b(?:I|we) (?:am|are)\b", "they are"),
-    (r"\bI was\b", "they were"), (r"\b(?:I|we)\b", "they"), (r"\b(?:me|us)\b", "them"),
+    (r"\bI was\b", "they were"), (r"\b(?:I|we)\b", "they"), (r"\b(?-i:me|us)\b", "them"),
 )  # fmt: skip
 KIND = rf"(?P<kind>{w.KIN}|(?:\w+ )?{w.PETS})\b"
 # A relative or a pet as a subject, "my sister Ines lives ...", and "... with my sister Ines".
@@ -129,10 +129,7 @@ def in_voice(text: str) -> str:
     if match is None:
         text = re.sub(r"\b(?:my|our)\b", f"{USER}'s", text, flags=re.IGNORECASE)
         return re.sub(r"\b(?:I|me|we|us)\b", USER, text)
-    words = match[1]
-    for pattern, new in OWN_WORDS:
-        words = re.sub(pattern, new, words)
-    return f"{USER} {in_third_person(words)}"
+    return f"{USER} {in_third_person(own_words(match[1]))}"
 
 
 def clause_facts(clause: str, listener: Listener) -> list[str]:

@@ -85,6 +85,7 @@ ONE_TO_ONE = [
      "job changed from nurse to teacher"),
     ("User works as a nurse at Charité", "User works at Charité", NOOP, "already known"),
     ("User works at Siemens", "User no longer works at Siemens", UPDATE, "no longer true"),
+    ("User works at Charité", "User is a nurse", ADD, "nothing stored yet about the job"),
     ("User works as a nurse at Charité", "User is retired", UPDATE, "no longer true"),
     ("User's favorite color is green", "User's favourite colour is blue", UPDATE,
      "favourite colour changed from green to blue"),
