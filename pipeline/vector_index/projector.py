@@ -53,6 +53,7 @@ class Projector:
     def __init__(
         self, index: VectorIndex, *, gather_s: float = 0.0, retry_s: float = RETRY_S
     ) -> None:
+        """`gather_s`, `retry_s`: see the class."""
         self._index = index
         self._gather_s, self._retry_s = gather_s, retry_s
         # Waiting ids by collection, and the times at which these are written.
