@@ -11,10 +11,15 @@ from typing import Any
 import asyncpg
 import pytest
 
+from pipeline.bootstrap import GATHER_S
 from pipeline.domain.errors import StoreUnavailable
 from tests.support.chaos_check import index_of
 from tests.support.chaos_ledger import database_url
 from tests.support.stack import Client, Stack, wait_until
+from workers.sweeper_jobs import STALE_FOR_S
+
+# Time of the writes themselves.
+WRITE_S = 10.0
 
 
 async def test_the_printed_curl_works_as_printed(stack: Stack, client: Client) -> None:
@@ -74,8 +79,9 @@ async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: C
         except StoreUnavailable:  # Chroma may answer 500 while it creates a collection
             return False
 
-    # Much sooner than the sweeper would repair stale vectors.
-    await wait_until(follows, within_s=10, what="the index holds what is listed")
+    # Sooner than the sweeper would repair stale vectors.
+    assert GATHER_S + WRITE_S < STALE_FOR_S
+    await wait_until(follows, within_s=GATHER_S + WRITE_S, what="the index holds what is listed")
 
 
 async def test_metrics_count_what_api_and_workers_did(
