@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
@@ -31,6 +32,8 @@ log = structlog.get_logger()
 
 # Number of runs ended, and of erasures finished, in one step.
 AT_ONCE = 50
+# Delay from which ends of sessions are late.
+LATE = timedelta(minutes=5)
 
 
 async def erase(project_id: ProjectId, owner: OwnerKey, *, erasures: Erasures) -> UUID:
@@ -54,6 +57,8 @@ class SessionEnds:
         self._runs = runs
         self._erasures = erasures
         self._after: RunEnd | None = None
+        # True if all runs of the last step ended much later than they should.
+        self.late = False
 
     @property
     def under_way(self) -> bool:
@@ -67,6 +72,7 @@ class SessionEnds:
         """
         ended = 0
         ends = await self._runs.expired(after=self._after, limit=AT_ONCE)
+        self.late = bool(ends) and ends[-1].overdue > LATE
         for end in ends:
             ended += await self._end(end)
             self._after = end

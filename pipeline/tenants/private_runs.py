@@ -9,7 +9,7 @@ ended       either of them after its end: adds are refused, until it is declared
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
@@ -69,12 +69,13 @@ class PrivateRun:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """The end of a temporary run, and its place among all ends."""
+    """The end of a temporary run, and its place among all ends. `overdue`: the time since then."""
 
     project_id: ProjectId
     run_id: str
     expires_at: datetime
     digest: bytes
+    overdue: timedelta
 
 
 class PrivateRuns:
@@ -168,14 +169,15 @@ class PrivateRuns:
         """Temporary runs whose time is over, the oldest end first. `after`: only those after it."""
         runs = private_runs.c
         place = (runs.expires_at, runs.project_id, runs.digest)
-        query = select(*place, runs.run_id).where(runs.expires_at <= func.now())
+        overdue = (func.now() - runs.expires_at).label("overdue")
+        query = select(*place, runs.run_id, overdue).where(runs.expires_at <= func.now())
         if after is not None:
             last = (after.expires_at, after.project_id, after.digest)
             query = query.where(tuple_(*place) > tuple_(*last))
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query.order_by(*place).limit(limit))).all()
         return [
-            RunEnd(ProjectId(row.project_id), row.run_id, row.expires_at, row.digest)
+            RunEnd(ProjectId(row.project_id), row.run_id, row.expires_at, row.digest, row.overdue)
             for row in rows
         ]
 

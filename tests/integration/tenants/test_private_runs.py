@@ -226,6 +226,20 @@ async def test_a_run_that_cannot_be_erased_blocks_no_other(
     assert await open_runs(ledger) == locked_run[:1]
 
 
+@pytest.mark.parametrize(("overdue", "late"), [(timedelta(0), False), (timedelta(hours=1), True)])
+async def test_ends_of_sessions_are_late_if_all_of_a_step_are(
+    engine: Engine, overdue: timedelta, late: bool
+) -> None:
+    runs, project_id = engine.ledger.private_runs, engine.project.id
+    now = await engine.ledger.now()
+    for number, age in enumerate((timedelta(hours=2), overdue)):
+        await runs.declare(project_id, f"run{number}", Privacy.TEMPORARY, expires_at=now - age)
+    ends = erasure.SessionEnds(runs, engine.ledger.erasures)
+    assert not ends.late
+    assert await ends.end_next() == 2
+    assert ends.late is late
+
+
 class OutOfReach(Erasures):
     async def end_run(self, project_id: ProjectId, run_id: str) -> UUID | None:
         raise LedgerUnavailable(ConnectionError())
