@@ -18,7 +18,7 @@ from memlane_client.context import fenced
 from memlane_client.errors import MemlaneError
 from memlane_client.operations import new_add
 from memlane_client.outbox.journal import Journal
-from memlane_client.surrogates import paired
+from memlane_client.storable import storable
 
 PROMPT, STOP, CODEX_TURN = "UserPromptSubmit", "Stop", "agent-turn-complete"
 # A message of an add has at most 32,000 characters.
@@ -50,7 +50,7 @@ def parse(payload: Mapping[str, Any]) -> Turn | None:
     else:
         return None
     spoken = [
-        {"role": role, "content": paired(text)[:LONGEST_TEXT]}
+        {"role": role, "content": storable(text)[:LONGEST_TEXT]}
         for role, text in messages
         if isinstance(text, str) and text.strip()
     ]

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from memlane_client.calls import Call, Circuit, Flow, Retries, send
-from memlane_client.errors import EventFailed, NotEnded, Unavailable, Unreachable
+from memlane_client.errors import EventFailed, NotEnded, Rejected, Unavailable, Unreachable
 from memlane_client.receipts import (
     Accepted,
     Answer,
@@ -28,6 +28,8 @@ LONGEST_WAIT_S = 25.0
 # Name of the last frame of an event's stream.
 END = "end"
 SCOPE = ("user_id", "agent_id", "app_id", "run_id")
+# Matches any id in a filter.
+ANY = "*"
 
 AnswerT = TypeVar("AnswerT", bound=Answer)
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -198,9 +200,16 @@ def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _filtered(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a search, with its ids among the filters, where the API expects them."""
+    """The fields of a search, with its ids among the filters, where the API expects them.
+
+    Errors: Rejected for the id `*`. In a filter it matches any id, so a user with this id would
+    read the memories of all users.
+    """
     given = _given(fields)
     ids = {name: given.pop(name) for name in SCOPE if name in given}
+    if wildcards := [name for name, value in ids.items() if value == ANY]:
+        reason = f"400: {wildcards[0]}: '*' is no id. To match any id, write it in `filters`."
+        raise Rejected(reason, status=400)
     filters = given.pop("filters", None)
     parts = [part for part in (ids, filters) if part]
     return given | {"filters": parts[0] if len(parts) == 1 else {"AND": parts}}

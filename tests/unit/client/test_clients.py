@@ -140,6 +140,19 @@ async def test_ids_of_a_search_are_filters_and_a_conversation_is_messages() -> N
     ]
 
 
+@pytest.mark.parametrize("name", ["user_id", "agent_id", "app_id", "run_id"])
+async def test_an_id_of_a_search_is_no_wildcard(name: str) -> None:
+    """A user who takes the id `*` would read the memories of all users."""
+    sync, asynchronous = clients(lambda _: httpx.Response(200, json={"results": []}))
+    ids: Any = {"app_id": "shop", name: "*"}
+    with sync, pytest.raises(Rejected, match=f"{name}.*filters"):
+        sync.search("Where?", **ids)
+    async with asynchronous:
+        with pytest.raises(Rejected):
+            await asynchronous.search("Where?", **ids)
+        await asynchronous.search("Where?", filters={"user_id": "*"})
+
+
 async def test_a_stream_yields_progress_then_the_receipt() -> None:
     def handler(_: httpx.Request) -> httpx.Response:
         stage = json.dumps({"status": "RUNNING", "stage": "extract", "waiting": None})

@@ -425,6 +425,36 @@ async def test_half_an_emoji_stops_neither_the_chat_nor_the_memory(world: World)
     assert added == ["Where? \ufffd", "Hi \U0001f600"]
 
 
+async def test_a_nul_character_stops_no_memory(world: World) -> None:
+    """Memlane refuses texts with one, because PostgreSQL cannot store it."""
+    world.provider = lambda _: httpx.Response(
+        200, json={"choices": [{"message": {"content": "Hi\0there"}}]}
+    )
+    messages = [{"role": "user", "content": "My\0name is Ana."}]
+    async with world.serve() as client:
+        await client.post(CHAT, json={"messages": messages, "user": "maya"})
+    assert world.searches[0]["messages"][0]["content"] == "My\ufffdname is Ana."
+    added = [turn["content"] for turn in json.loads(world.adds[0].content)["messages"]]
+    assert added == ["My\ufffdname is Ana.", "Hi\ufffdthere"]
+
+
+async def test_half_an_emoji_in_the_users_id_does_not_stop_the_chat(world: World) -> None:
+    body = {"messages": [{"role": "user", "content": "Where?"}], "user": "ana \ud83d"}
+    async with world.serve() as client:
+        answer = await client.post(CHAT, content=json.dumps(body).encode())
+    assert answer.status_code == 200
+    assert world.searches[0]["filters"] == {"user_id": "ana \ufffd"}
+
+
+async def test_the_user_of_a_request_is_no_wildcard(world: World) -> None:
+    async with world.serve() as client:
+        body = {"messages": [{"role": "user", "content": "What do you know?"}], "user": "*"}
+        answer = await client.post(CHAT, json=body)
+    assert answer.status_code == 200
+    assert world.searches == []
+    assert CONTEXT not in world.sent[0].content.decode()
+
+
 async def test_an_encoded_path_reaches_the_provider_as_it_is(world: World) -> None:
     path = "/v1/models/meta-llama%2FLlama%203%3F"
     async with world.serve() as client:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from memlane_client.surrogates import paired
+from memlane_client.storable import storable
 
 # A message of an add has at most 32,000 characters, a query 8,000.
 LONGEST_TEXT = 32_000
@@ -51,7 +51,7 @@ class Dialect(ABC):
             return []
         texts = [(message.get("role"), _text(message)) for message in messages[: end + 1]]
         spoken = [
-            {"role": role, "content": paired(text)[:LONGEST_TEXT]}
+            {"role": role, "content": storable(text)[:LONGEST_TEXT]}
             for role, text in texts
             if role in ("user", "assistant") and text
         ]
@@ -84,7 +84,7 @@ class ChatCompletions(Dialect):
 
     def user_of(self, body: Body) -> str | None:
         """The field `user`."""
-        return _word(body.get("user"))
+        return _id(body.get("user"))
 
     def reply(self, documents: Sequence[Body]) -> Reply:
         """The text of the first choice."""
@@ -97,7 +97,7 @@ class ChatCompletions(Dialect):
                 part = choice.get("message") or choice.get("delta") or {}
                 calls = calls or bool(part.get("tool_calls") or part.get("function_call"))
                 texts.append(_text(part))
-        return Reply(identity, paired("".join(texts))[:LONGEST_TEXT], calls)
+        return Reply(identity, storable("".join(texts))[:LONGEST_TEXT], calls)
 
 
 class Messages(Dialect):
@@ -108,7 +108,7 @@ class Messages(Dialect):
     def user_of(self, body: Body) -> str | None:
         """The field `metadata.user_id`."""
         metadata = body.get("metadata")
-        return _word(metadata.get("user_id")) if isinstance(metadata, dict) else None
+        return _id(metadata.get("user_id")) if isinstance(metadata, dict) else None
 
     def reply(self, documents: Sequence[Body]) -> Reply:
         """The text of the response's text blocks."""
@@ -123,7 +123,7 @@ class Messages(Dialect):
                 calls = calls or delta.get("stop_reason") == "tool_use"
             texts.append(_text(document))
             calls = calls or document.get("stop_reason") == "tool_use"
-        return Reply(identity, paired("".join(texts))[:LONGEST_TEXT], calls)
+        return Reply(identity, storable("".join(texts))[:LONGEST_TEXT], calls)
 
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -201,6 +201,11 @@ def _of_tools(message: Body) -> bool:
 
 def _dicts(value: object) -> list[Body]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def _id(value: object) -> str | None:
+    word = _word(value)
+    return storable(word) if word else None
 
 
 def _word(value: object) -> str | None:
