@@ -14,7 +14,7 @@ from google.adk.sessions import (  # type: ignore[import-not-found,unused-ignore
     InMemorySessionService,
 )
 from google.genai import types  # type: ignore[import-not-found,unused-ignore]
-from memlane_client import AsyncMemlane
+from memlane_client import AsyncMemlane, Rejected
 from memlane_client.integrations.google_adk import MemlaneMemoryService
 from report import SERVER, USER, report, wait_for_events  # type: ignore[import-not-found,unused-ignore]
 
@@ -89,4 +89,73 @@ def memories() -> None:
     asyncio.run(with_service(delete))
 
 
-report({"add_session_to_memory, search_memory": sessions, "add_memory, delete_memory": memories})
+def odd_events() -> None:
+    """Texts that Memlane cannot store, or only in parts, do not stop the events after them."""
+    texts = ["My name is\0 Ana.", "Half an emoji \ud83d", "x" * 70_000, "I sail a dinghy."]
+    events = [Event(author="user", content=content(text)) for text in texts]
+
+    async def run(service: MemlaneMemoryService) -> None:
+        before = count_events()
+        for more in ({}, {"custom_metadata": {"turn": 7}}):
+            await service.add_events_to_memory(**IDS, events=events, session_id="s2", **more)
+        assert count_events() == before + len(events)
+
+    asyncio.run(with_service(run))
+    wait_for_events()
+    assert any("dinghy" in entry.content.parts[0].text for entry in found("Which boat?"))
+
+
+def known_events() -> None:
+    """A service does not send again what it has added, and another one adds nothing twice."""
+    sent: list[object] = []
+    event = Event(author="user", content=content("I play the oboe."))
+
+    async def run(service: MemlaneMemoryService) -> None:
+        add = service._memlane.add
+        service._memlane.add = lambda *given, **more: sent.append(given) or add(*given, **more)
+        for _ in range(3):
+            await service.add_events_to_memory(**IDS, events=[event], session_id="s3")
+
+    before = count_events()
+    asyncio.run(with_service(run))
+    assert len(sent) == 1, sent
+    asyncio.run(with_service(run))
+    assert count_events() == before + 1
+
+
+def searches() -> None:
+    """A query without words finds nothing, and an id is no wildcard."""
+    for query in ("", " \n", "\0", "\ud83d"):
+        assert isinstance(found(query), list)
+    for name in IDS:
+        try:
+            entries = found("Where does the user live?", **{name: "*"})
+        except Rejected:
+            entries = []
+        assert entries == []
+
+
+def time_of_a_memory() -> None:
+    async def run(service: MemlaneMemoryService) -> None:
+        memories = [
+            MemoryEntry(content=content("Sold the boat"), timestamp="2024-02-03T04:05:06Z"),
+            MemoryEntry(content=content("Bought a kayak"), timestamp="last spring"),
+        ]
+        await service.add_memory(**IDS, memories=memories)
+
+    asyncio.run(with_service(run))
+    times = {entry.content.parts[0].text: entry.timestamp for entry in found("boat or kayak?")}
+    assert str(times["Sold the boat"]).startswith("2024-02-03T04:05:06"), times
+    assert times["Bought a kayak"]
+
+
+report(
+    {
+        "add_session_to_memory, search_memory": sessions,
+        "add_memory, delete_memory": memories,
+        "add_events_to_memory of odd texts": odd_events,
+        "add_events_to_memory of known events": known_events,
+        "search_memory of odd queries": searches,
+        "add_memory with a time": time_of_a_memory,
+    }
+)

@@ -160,6 +160,44 @@ def runner() -> None:
     assert "User lives in Porto" in [row["memory"] for row in rows], rows
 
 
+async def odd_items(session: Session) -> list[Any]:
+    """Items of many bytes as JSON, also together, and more turns than one add may have."""
+    texts = ["\u8a9e" * 9_000, "x\0y", "", *["z" * 25_000] * 45, *map(str, range(600))]
+    await session.add_items([{"role": "user", "content": text} for text in texts])
+    parts = [{"type": "input_text", "text": "see"}, {"type": "input_text"}]
+    await session.add_items([{"role": "user", "content": parts}])
+    return await session.get_items()
+
+
+def turns_of_odd_items() -> None:
+    """The same items as turns of a user."""
+
+    async def run() -> None:
+        async with memlane() as client:
+            name = f"s-{uuid.uuid4().hex[:8]}"
+            session = MemlaneSession(name, client, user_id=f"{USER}-odd")
+            await odd_items(session)
+            await session.add_items([{"role": "user", "content": "half an emoji \ud83d"}])
+            await session.clear_session()
+
+    asyncio.run(run())
+
+
+def no_wildcards() -> None:
+    """A session with the name `*` would be all sessions of the app, also to clear them."""
+
+    async def run() -> None:
+        async with memlane() as client:
+            for ids in ({"session_id": "*"}, {"session_id": ""}, {"app_id": "*"}):
+                try:
+                    MemlaneSession(**({"session_id": "s"} | ids), memlane=client)
+                except ValueError:
+                    continue
+                raise AssertionError(ids)
+
+    asyncio.run(run())
+
+
 report(
     {
         "add_items, get_items": same(order),
@@ -168,5 +206,8 @@ report(
         "clear_session": same(clears),
         "pop_item of two clients": concurrent,
         "Runner.run": runner,
+        "add_items of odd items": same(odd_items),
+        "turns of odd items": turns_of_odd_items,
+        "session_id of all sessions": no_wildcards,
     }
 )

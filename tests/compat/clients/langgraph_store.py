@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -114,6 +115,44 @@ def batches() -> None:
     same(lambda store: facts(asyncio.run(store.aget(("b",), "k"))))
 
 
+def no_wildcards() -> None:
+    """`*` is a label like others: as a wildcard it would read the items of all users."""
+    labels = ("*", "**", "\\*", "\\", "star")
+    for store in STORES:
+        for label in labels:
+            store.put(("wild", label), "k", {"mark": label, "text": f"note of {label}"})
+
+    def below(store: BaseStore, *, label: str) -> list[Any]:
+        return sorted(map(str, map(facts, store.search(("wild", label)))))
+
+    def marked(store: BaseStore, *, label: Any) -> list[Any]:
+        items = store.search(("wild",), filter={"mark": label})
+        return sorted(map(str, map(facts, items)))
+
+    for label in labels:
+        assert len(same(partial(below, label=label))) == 1
+        assert len(same(partial(marked, label=label))) == 1
+        assert len(same(partial(marked, label={"$ne": label}))) == 4
+
+
+def concurrent_puts() -> None:
+    """Writers of one key leave one item, as the last write of a key does."""
+    store = STORES[1]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: store.put(("race",), "k", {"n": n}), range(16)))
+    [item] = store.search(("race",))
+    got = store.get(("race",), "k")
+    assert got is not None
+    assert item.value == got.value
+    store.put(("race",), "k", {"n": 99})
+    assert [item.value for item in store.search(("race",))] == [{"n": 99}]
+
+
+def blank_queries() -> None:
+    for query in ("", "  ", "\0", "\ud83d"):
+        assert STORES[1].search(("users",), query=query) is not None
+
+
 def not_indexed() -> None:
     STORES[1].put(("i",), "hidden", {"text": "A submarine"}, index=False)
     assert STORES[1].search(("i",), query="submarine") == []
@@ -141,5 +180,8 @@ report(
         "batch, abatch": batches,
         "index=False": not_indexed,
         "a graph": in_a_graph,
+        "labels that are wildcards": no_wildcards,
+        "concurrent put": concurrent_puts,
+        "search without words": blank_queries,
     }
 )

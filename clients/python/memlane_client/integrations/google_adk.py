@@ -3,13 +3,15 @@
     runner = Runner(..., memory_service=MemlaneMemoryService(AsyncMemlane(key, outbox="...")))
 
 `app_name` is the `app_id`, and memories of all sessions of a user are compared with each other.
-Each event is one add with an Idempotency-Key made from its id: a session may be added repeatedly.
+Each event is one add with an Idempotency-Key made from its id: a session may be added repeatedly
+within the lifetime of these keys on the server, and within the life of this process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -21,10 +23,14 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 from memlane_client.client import AsyncMemlane
-from memlane_client.errors import Missing
+from memlane_client.errors import Missing, Rejected
 from memlane_client.receipts import SearchHit
+from memlane_client.storable import storable
 
 LONGEST_TEXT = 32_000
+# Number of the newest events that a service does not send again.
+MOST_REMEMBERED = 20_000
+CONFLICT = 409
 
 
 class MemlaneMemoryService(BaseMemoryService):
@@ -34,6 +40,7 @@ class MemlaneMemoryService(BaseMemoryService):
         """`top_k`: maximum number of memories of a search."""
         self._memlane = memlane
         self._top_k = top_k
+        self._added: OrderedDict[str, None] = OrderedDict()
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Add the events of a session that were not added before."""
@@ -53,23 +60,35 @@ class MemlaneMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Add events, in order. Those without text, and thoughts of the model, are left out."""
+        """Add events, in order, that were not added before.
+
+        Those without text, and thoughts of the model, are left out.
+        """
         for event in events:
-            if text := _text(event.content):
-                role = "user" if event.author == "user" else "assistant"
-                metadata = {
-                    "session": session_id,
-                    "author": event.author,
-                    **(custom_metadata or {}),
-                }
+            key = _key(app_name, user_id, session_id, event.id)
+            text = _text(event.content)
+            if not text or key in self._added:
+                continue
+            role = "user" if event.author == "user" else "assistant"
+            metadata = {"session": session_id, "author": event.author, **(custom_metadata or {})}
+            try:
                 await self._memlane.add(
-                    {"role": role, "content": text[:LONGEST_TEXT]},
-                    idempotency_key=_key(app_name, user_id, session_id, event.id),
+                    [{"role": role, "content": part} for part in _parts(text)],
+                    idempotency_key=key,
                     app_id=app_name,
                     user_id=user_id,
                     timestamp=int(event.timestamp),
                     metadata={name: value for name, value in metadata.items() if value is not None},
                 )
+            except Rejected as refusal:
+                if refusal.status != CONFLICT:  # it was added before, with other metadata
+                    raise
+            self._remember(key)
+
+    def _remember(self, key: str) -> None:
+        self._added[key] = None
+        if len(self._added) > MOST_REMEMBERED:
+            self._added.popitem(last=False)
 
     async def add_memory(
         self,
@@ -87,13 +106,17 @@ class MemlaneMemoryService(BaseMemoryService):
                     app_id=app_name,
                     user_id=user_id,
                     infer=False,
+                    **_time(memory.timestamp),
                     metadata={**memory.custom_metadata, **(custom_metadata or {})},
                 )
 
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Memories of this user in this app, best first."""
+        """Memories of this user in this app, best first; none for a query without words."""
+        query = storable(query).strip()
+        if not query:
+            return SearchMemoryResponse()
         answer = await self._memlane.search(
             query, app_id=app_name, user_id=user_id, top_k=self._top_k
         )
@@ -120,7 +143,21 @@ def _key(*parts: str | None) -> str:
 def _text(content: types.Content | None) -> str:
     """The text of a content, without the model's thoughts."""
     parts = (content.parts if content else None) or []
-    return "\n".join(part.text for part in parts if part.text and not part.thought).strip()
+    texts = [part.text for part in parts if part.text and not part.thought]
+    return storable("\n".join(texts)).strip()
+
+
+def _parts(text: str) -> list[str]:
+    """A text as the texts of messages, each short enough for the server."""
+    return [text[start : start + LONGEST_TEXT] for start in range(0, len(text), LONGEST_TEXT)]
+
+
+def _time(timestamp: str | None) -> dict[str, str]:
+    """The `timestamp` of an add; empty for a time that is not ISO 8601, which the kit allows."""
+    try:
+        return {"timestamp": timestamp} if timestamp and datetime.fromisoformat(timestamp) else {}
+    except ValueError:
+        return {}
 
 
 def _entry(hit: SearchHit) -> MemoryEntry:

@@ -11,7 +11,9 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from langgraph.store.base import (
@@ -28,7 +30,10 @@ from langgraph.store.base import (
 )
 
 from memlane_client.client import Memlane
+from memlane_client.errors import Missing
+from memlane_client.operations import ANY
 from memlane_client.receipts import MemoryRow, SearchHit
+from memlane_client.storable import storable
 
 PAGE = 200
 MOST_RESULTS = 1_000
@@ -84,20 +89,35 @@ class MemlaneStore(BaseStore):
         return next((_item(row) for row in rows), None)
 
     def _write(self, op: PutOp) -> None:
-        """Add, change or delete the memory of an item."""
-        rows = list(self._rows(_run(op.namespace, op.key)))
+        """Add, change or delete the memory of an item.
+
+        Concurrent writers of a new key each add a memory. Each then deletes all but the newest, so
+        one is left, and it is the one that the last writer has read or added.
+        """
+        run_id = _run(op.namespace, op.key)
+        rows = list(self._rows(run_id))
         if op.value is None:
-            for row in rows:
-                self._memlane.delete(row.id)
+            self._delete(rows)
             return
         text, metadata = self._text(op), _metadata(op)
-        if rows:
-            self._memlane.update(rows[0].id, text=text, metadata=metadata)
-        else:
-            run_id = _run(op.namespace, op.key)
-            self._memlane.add(
-                text, infer=False, metadata=metadata, app_id=self._app["app_id"], run_id=run_id
-            )
+        if not rows or not self._update(rows[0], text=text, metadata=metadata):
+            app_id = self._app["app_id"]
+            self._memlane.add(text, infer=False, metadata=metadata, app_id=app_id, run_id=run_id)
+            rows = list(self._rows(run_id))
+        self._delete(rows[1:])
+
+    def _update(self, row: MemoryRow, **fields: Any) -> bool:
+        """Change a memory; False if another writer has deleted it."""
+        try:
+            self._memlane.update(row.id, **fields)
+        except Missing:
+            return False
+        return True
+
+    def _delete(self, rows: Iterable[MemoryRow]) -> None:
+        for row in rows:
+            with suppress(Missing):  # another writer was faster
+                self._memlane.delete(row.id)
 
     def _text(self, op: PutOp) -> str:
         """The text that a search reads; the key for an item that is not indexed."""
@@ -112,20 +132,21 @@ class MemlaneStore(BaseStore):
         """Items below the prefix that match the filter; by meaning if there is a query."""
         filters = self._filters(op.namespace_prefix, op.filter)
         end = op.offset + op.limit
-        if op.query:
+        rows: Iterable[MemoryRow]
+        if query := storable(op.query or "").strip():
             end = min(end, MOST_RESULTS)
             indexed = {"AND": [*filters["AND"], {"metadata.indexed": True}]}
-            answer = self._memlane.search(op.query, filters=indexed, top_k=end, threshold=0.0)
-            rows: list[MemoryRow] = list(answer.results)
+            rows = self._memlane.search(query, filters=indexed, top_k=end, threshold=0.0).results
         else:
-            rows = list(self._all(filters, most=end))
-        for row in rows[op.offset : end]:
+            rows = self._all(filters)
+        exact = (row for row in rows if _has_asterisks(row, op.filter or {}))
+        for row in islice(exact, op.offset, end):
             score = row.score if isinstance(row, SearchHit) else None
             yield SearchItem(score=score, **_item_fields(row))
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         """The namespaces that match; reads all items of the store."""
-        spaces = {_namespace(row) for row in self._all(self._filters((), None), most=None)}
+        spaces = {_namespace(row) for row in self._all(self._filters((), None))}
         matching = {
             space for space in spaces if all(_matches(c, space) for c in op.match_conditions or ())
         }
@@ -133,26 +154,34 @@ class MemlaneStore(BaseStore):
         return cut[op.offset : op.offset + op.limit]
 
     def _rows(self, run_id: str) -> Iterator[MemoryRow]:
-        return self._all({"AND": [self._app, {"run_id": run_id}]}, most=None)
+        return self._all({"AND": [self._app, {"run_id": run_id}]})
 
-    def _all(self, filters: Mapping[str, Any], *, most: int | None) -> Iterator[MemoryRow]:
-        """Memories that match, page by page."""
+    def _all(self, filters: Mapping[str, Any]) -> Iterator[MemoryRow]:
+        """Memories that match, newest first; the next page is read once it is needed."""
         number = 1
         while True:
             page = self._memlane.list(filters, page=number, size=PAGE)
             yield from page.results
-            if not page.next or (most is not None and number * PAGE >= most):
+            if not page.next:
                 return
             number += 1
 
     def _filters(
         self, prefix: tuple[str, ...], values: Mapping[str, Any] | None
     ) -> dict[str, list[Any]]:
-        """Conditions of the store, the namespace's prefix, and the fields of values."""
+        """Conditions of the store, the namespace's prefix, and the fields of values.
+
+        Of values that are `*`, the rows have more than those: `_has_asterisks` compares them.
+        """
         parts: list[Any] = [self._app]
-        parts += [{f"metadata.path.p{depth}": label} for depth, label in enumerate(prefix)]
+        parts += [{f"metadata.path.p{depth}": _label(label)} for depth, label in enumerate(prefix)]
         for name, wanted in (values or {}).items():
-            parts.append({f"metadata.value.{name}": _condition(wanted)})
+            tests = {
+                operator: value
+                for operator, value in _condition(wanted).items()
+                if value != ANY or operator == "eq"
+            }
+            parts += [{f"metadata.value.{name}": tests}] if tests else []
         return {"AND": parts}
 
 
@@ -164,11 +193,27 @@ def _metadata(op: PutOp) -> dict[str, Any]:
     """Namespace, key and value; labels of the namespace are separate, for filters by prefix."""
     return {
         "namespace": list(op.namespace),
-        "path": {f"p{depth}": label for depth, label in enumerate(op.namespace)},
+        "path": {f"p{depth}": _label(label) for depth, label in enumerate(op.namespace)},
         "key": op.key,
         "value": op.value,
         "indexed": op.index is not False,
     }
+
+
+def _label(text: str) -> str:
+    """A label in the path of an item: with a backslash if it is `*`, the wildcard of filters."""
+    return f"\\{text}" if text == ANY or text.startswith("\\") else text
+
+
+def _has_asterisks(row: MemoryRow, values: Mapping[str, Any]) -> bool:
+    """True if the row meets the conditions with the value `*`, a wildcard on the server."""
+    value = _item_fields(row)["value"]
+    return all(
+        (value.get(name) == ANY) == (operator == "eq")
+        for name, wanted in values.items()
+        for operator, operand in _condition(wanted).items()
+        if operand == ANY
+    )
 
 
 def _namespace(row: MemoryRow) -> tuple[str, ...]:
@@ -191,7 +236,7 @@ def _item(row: MemoryRow) -> Item:
     return Item(**_item_fields(row))
 
 
-def _condition(wanted: Any) -> Any:
+def _condition(wanted: Any) -> dict[str, Any]:
     """A condition of LangGraph as one of Memlane. Errors: ValueError for an unknown operator."""
     if not isinstance(wanted, dict) or not any(name.startswith("$") for name in wanted):
         return {"eq": wanted}

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agents.items import TResponseInputItem
 from agents.memory.session_settings import SessionSettings, resolve_session_limit
 
 from memlane_client.client import AsyncMemlane
 from memlane_client.errors import Missing
+from memlane_client.operations import ANY
 from memlane_client.receipts import MemoryRow
+from memlane_client.storable import storable
 
 # Items of one add, so that the newest page has all items of the newest add.
 AT_ONCE, PAGE = 50, 100
+# Bytes of the texts of one add, half of what the server takes in a body.
+MOST_BYTES = 500_000
 SPEAKERS = ("user", "assistant")
 TEXTS = ("input_text", "output_text", "text")
 
@@ -50,7 +53,12 @@ class MemlaneSession:
         app_id: str = "openai-agents",
         session_settings: SessionSettings | None = None,
     ) -> None:
-        """`app_id`: name of the application. `user_id`: whose memories the messages become."""
+        """`app_id`: name of the application. `user_id`: whose memories the messages become.
+
+        Errors: ValueError for an empty id, and for `*`, which would be the items of all sessions.
+        """
+        if not {session_id, app_id}.isdisjoint(("", ANY)):
+            raise ValueError(f"session_id and app_id must not be empty or {ANY!r}")
         if memlane.outbox_status() is not None:
             raise ValueError("a session reads what it has written: use a client without an outbox")
         self.session_id = session_id
@@ -77,17 +85,15 @@ class MemlaneSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Store the items; they can be read once this returns."""
-        for start in range(0, len(items), AT_ONCE):
-            part = items[start : start + AT_ONCE]
-            texts = [json.dumps({"number": self._next(), "item": item}) for item in part]
-            messages = [{"role": "user", "content": text} for text in texts]
+        messages = [{"role": "user", "content": self._text(item)} for item in items]
+        for part in _adds(messages):
             ticket = await self._memlane.add(
-                messages, infer=False, app_id=self._app_id, run_id=self.session_id
+                part, infer=False, app_id=self._app_id, run_id=self.session_id
             )
             await ticket.receipt()
-        turns = list(_turns(items))
-        if self._user_id is not None and turns:
-            await self._memlane.add(turns, user_id=self._user_id)
+        if self._user_id is not None:
+            for part in _adds(_turns(items)):
+                await self._memlane.add(part, user_id=self._user_id)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Delete the newest item and return it. Of concurrent calls, each gets another one."""
@@ -117,6 +123,11 @@ class MemlaneSession:
         page = await self._memlane.list(filters, page=number, size=PAGE)
         return [_stored(row) for row in page.results], page.next is not None
 
+    def _text(self, item: TResponseInputItem) -> str:
+        """An item as the text of a memory."""
+        text = json.dumps({"number": self._next(), "item": item}, ensure_ascii=False)
+        return storable(text)
+
     def _next(self) -> int:
         """A number above all that this session has given, and in the order of time."""
         self._last = max(self._last + 1, time.time_ns())
@@ -128,13 +139,28 @@ def _stored(row: MemoryRow) -> Stored:
     return Stored(value["number"], row.id, value["item"])
 
 
-def _turns(items: Sequence[TResponseInputItem]) -> Iterator[dict[str, Any]]:
+def _adds(messages: Iterable[dict[str, str]]) -> Iterator[list[dict[str, str]]]:
+    """The messages in order, in lists that are small enough for one add."""
+    part: list[dict[str, str]] = []
+    size = 0
+    for message in messages:
+        more = len(json.dumps(message, ensure_ascii=False).encode())
+        if part and (len(part) == AT_ONCE or size + more > MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(message)
+        size += more
+    if part:
+        yield part
+
+
+def _turns(items: Sequence[TResponseInputItem]) -> Iterator[dict[str, str]]:
     """The messages with text of the user and the assistant."""
     for item in items:
-        role = item.get("role") if isinstance(item, Mapping) else None
+        role = str(item.get("role")) if isinstance(item, Mapping) else ""
         text = _text(item.get("content")) if role in SPEAKERS else ""
         if text.strip():
-            yield {"role": role, "content": text}
+            yield {"role": role, "content": storable(text)}
 
 
 def _text(content: object) -> str:
@@ -142,4 +168,4 @@ def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
-    return "\n".join(str(part["text"]) for part in parts if part.get("type") in TEXTS)
+    return "\n".join(str(part.get("text") or "") for part in parts if part.get("type") in TEXTS)
