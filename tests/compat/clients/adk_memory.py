@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Any
 
+import httpx
 from google.adk.events.event import Event  # type: ignore[import-not-found,unused-ignore]
 from google.adk.memory.memory_entry import (  # type: ignore[import-not-found,unused-ignore]
     MemoryEntry,
@@ -96,8 +97,11 @@ def odd_events() -> None:
 
     async def run(service: MemlaneMemoryService) -> None:
         before = count_events()
-        for more in ({}, {"custom_metadata": {"turn": 7}}):
-            await service.add_events_to_memory(**IDS, events=events, session_id="s2", **more)
+        await service.add_events_to_memory(**IDS, events=events, session_id="s2")
+        another = MemlaneMemoryService(service._memlane)
+        await another.add_events_to_memory(
+            **IDS, events=events, session_id="s2", custom_metadata={"turn": 7}
+        )
         assert count_events() == before + len(events)
 
     asyncio.run(with_service(run))
@@ -107,19 +111,25 @@ def odd_events() -> None:
 
 def known_events() -> None:
     """A service does not send again what it has added, and another one adds nothing twice."""
-    sent: list[object] = []
+    requests: list[str] = []
     event = Event(author="user", content=content("I play the oboe."))
 
-    async def run(service: MemlaneMemoryService) -> None:
-        add = service._memlane.add
-        service._memlane.add = lambda *given, **more: sent.append(given) or add(*given, **more)
-        for _ in range(3):
-            await service.add_events_to_memory(**IDS, events=[event], session_id="s3")
+    class Recorded(httpx.AsyncHTTPTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            requests.append(request.url.path)
+            return await super().handle_async_request(request)
+
+    async def run() -> None:
+        key, url = os.environ["MEM0_API_KEY"], os.environ["MEMLANE_URL"]
+        async with AsyncMemlane(key, url, async_transport=Recorded()) as memlane:
+            service = MemlaneMemoryService(memlane)
+            for _ in range(3):
+                await service.add_events_to_memory(**IDS, events=[event], session_id="s3")
 
     before = count_events()
-    asyncio.run(with_service(run))
-    assert len(sent) == 1, sent
-    asyncio.run(with_service(run))
+    asyncio.run(run())
+    assert len(requests) == 1, requests
+    asyncio.run(run())
     assert count_events() == before + 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import uuid
 from collections.abc import Awaitable, Callable
@@ -20,7 +21,7 @@ from agents import (  # type: ignore[import-not-found,unused-ignore]
 )
 from agents.memory.session import Session  # type: ignore[import-not-found,unused-ignore]
 from memlane_client import AsyncMemlane
-from memlane_client.integrations.openai_agents import MemlaneSession
+from memlane_client.integrations.openai_agents import AT_ONCE, MemlaneSession, _adds
 from openai.types.responses import (  # type: ignore[import-not-found,unused-ignore]
     ResponseFunctionToolCall,
     ResponseOutputMessage,
@@ -160,27 +161,31 @@ def runner() -> None:
     assert "User lives in Porto" in [row["memory"] for row in rows], rows
 
 
-async def odd_items(session: Session) -> list[Any]:
-    """Items of many bytes as JSON, also together, and more turns than one add may have."""
-    texts = ["\u8a9e" * 9_000, "x\0y", "", *["z" * 25_000] * 45, *map(str, range(600))]
-    await session.add_items([{"role": "user", "content": text} for text in texts])
+def odd_items() -> None:
+    """Items of many bytes as JSON, and texts that Memlane does not store as they are."""
     parts = [{"type": "input_text", "text": "see"}, {"type": "input_text"}]
-    await session.add_items([{"role": "user", "content": parts}])
-    return await session.get_items()
-
-
-def turns_of_odd_items() -> None:
-    """The same items as turns of a user."""
+    items = [{"role": "user", "content": text} for text in ("\u8a9e" * 9_000, "x\0y", "", parts)]
+    half = {"role": "user", "content": "half an emoji \ud83d"}
 
     async def run() -> None:
         async with memlane() as client:
-            name = f"s-{uuid.uuid4().hex[:8]}"
-            session = MemlaneSession(name, client, user_id=f"{USER}-odd")
-            await odd_items(session)
-            await session.add_items([{"role": "user", "content": "half an emoji \ud83d"}])
-            await session.clear_session()
+            session = MemlaneSession(f"s-{uuid.uuid4().hex[:8]}", client, user_id=f"{USER}-odd")
+            await session.add_items(items)
+            assert await session.get_items() == items
+            await session.add_items([half])
+            assert len(await session.get_items()) == len(items) + 1
 
     asyncio.run(run())
+
+
+def cut_adds() -> None:
+    """More messages than one add may have, and more bytes than a body may have."""
+    texts = [*["z" * 30_000] * 35, *map(str, range(600))]
+    messages = [{"role": "user", "content": text} for text in texts]
+    adds = list(_adds(messages))
+    assert [message for add in adds for message in add] == messages
+    assert max(map(len, adds)) <= AT_ONCE
+    assert max(len(json.dumps(add)) for add in adds) < 600_000
 
 
 def no_wildcards() -> None:
@@ -206,8 +211,8 @@ report(
         "clear_session": same(clears),
         "pop_item of two clients": concurrent,
         "Runner.run": runner,
-        "add_items of odd items": same(odd_items),
-        "turns of odd items": turns_of_odd_items,
+        "add_items of odd items": odd_items,
+        "add_items of many and large items": cut_adds,
         "session_id of all sessions": no_wildcards,
     }
 )

@@ -24,6 +24,7 @@ from google.genai import types
 
 from memlane_client.client import AsyncMemlane
 from memlane_client.errors import Missing, Rejected
+from memlane_client.operations import AddFields
 from memlane_client.receipts import SearchHit
 from memlane_client.storable import storable
 
@@ -101,14 +102,15 @@ class MemlaneMemoryService(BaseMemoryService):
         """Store memories as they are written, without extraction."""
         for memory in memories:
             if text := _text(memory.content):
-                await self._memlane.add(
-                    text[:LONGEST_TEXT],
-                    app_id=app_name,
-                    user_id=user_id,
-                    infer=False,
-                    **_time(memory.timestamp),
-                    metadata={**memory.custom_metadata, **(custom_metadata or {})},
-                )
+                fields: AddFields = {
+                    "app_id": app_name,
+                    "user_id": user_id,
+                    "infer": False,
+                    "metadata": {**memory.custom_metadata, **(custom_metadata or {})},
+                }
+                if memory.timestamp and _is_time(memory.timestamp):
+                    fields["timestamp"] = memory.timestamp
+                await self._memlane.add(text[:LONGEST_TEXT], **fields)
 
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
@@ -152,12 +154,13 @@ def _parts(text: str) -> list[str]:
     return [text[start : start + LONGEST_TEXT] for start in range(0, len(text), LONGEST_TEXT)]
 
 
-def _time(timestamp: str | None) -> dict[str, str]:
-    """The `timestamp` of an add; empty for a time that is not ISO 8601, which the kit allows."""
+def _is_time(text: str) -> bool:
+    """True for ISO 8601; the kit allows other times."""
     try:
-        return {"timestamp": timestamp} if timestamp and datetime.fromisoformat(timestamp) else {}
+        datetime.fromisoformat(text)
     except ValueError:
-        return {}
+        return False
+    return True
 
 
 def _entry(hit: SearchHit) -> MemoryEntry:
