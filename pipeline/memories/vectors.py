@@ -144,19 +144,15 @@ class MemoryVectors(Projected):
             yield [as_projection(row) for row in rows], position
 
     @staticmethod
-    def recorded(lane_ids: Sequence[UUID], embedder: str) -> Select[Any]:
-        """Query for the numbers of active memories by lane, without stale ones."""
+    def recorded(lane_ids: Sequence[UUID], embedder: str, *, stale: bool) -> Select[Any]:
+        """Query for the numbers of active memories by lane, with or without stale ones."""
         table = memories.c
-        return (
-            select(table.lane_id, func.count().label("rows"))
-            .where(
-                among(table.lane_id, lane_ids),
-                table.state == "ACTIVE",
-                table.embedder == embedder,
-                table.projected_version != 0,
-            )
-            .group_by(table.lane_id)
+        query = select(table.lane_id, func.count().label("rows")).where(
+            among(table.lane_id, lane_ids), table.state == "ACTIVE", table.embedder == embedder
         )
+        if not stale:
+            query = query.where(table.projected_version != 0)
+        return query.group_by(table.lane_id)
 
     @staticmethod
     @cache

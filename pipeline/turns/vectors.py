@@ -172,20 +172,17 @@ class TurnVectors(Projected):
             first = UUID(int=lane_ids[-1].int + 1)
 
     @staticmethod
-    def recorded(lane_ids: Sequence[UUID], embedder: str) -> Select[Any]:
-        """Query for the numbers of turns by lane, without stale and withdrawn ones."""
+    def recorded(lane_ids: Sequence[UUID], embedder: str, *, stale: bool) -> Select[Any]:
+        """Query for the numbers of turns by lane, with or without stale ones, none withdrawn."""
         table = turn_vectors.c
-        return (
+        query = (
             select(table.lane_id, func.count().label("rows"))
             .join_from(turn_vectors, TURN, true())
-            .where(
-                among(table.lane_id, lane_ids),
-                table.embedder == embedder,
-                table.projected_version != 0,
-                TURN.c.wanted,
-            )
-            .group_by(table.lane_id)
+            .where(among(table.lane_id, lane_ids), table.embedder == embedder, TURN.c.wanted)
         )
+        if not stale:
+            query = query.where(table.projected_version != 0)
+        return query.group_by(table.lane_id)
 
     @staticmethod
     @cache

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from typing import Any, Protocol
 from uuid import UUID
 
 from sqlalchemy import Select, delete, func, select
@@ -18,7 +18,11 @@ from pipeline.vector_index.sql import statement
 # Lanes in one statement about a lost collection.
 LANES_AT_ONCE = 20_000
 
-Recorded = Callable[[Sequence[UUID], str], Select[Any]]
+
+class Recorded(Protocol):
+    """The query of `Projected.recorded`."""
+
+    def __call__(self, lane_ids: list[UUID], embedder: str, *, stale: bool) -> Select[Any]: ...
 
 
 class Collections:
@@ -58,32 +62,32 @@ class Collections:
 
     async def mark_stale(
         self, names: Collection[str], collection_of: Callable[[Scope], str], *, embedder: str
-    ) -> set[str]:
-        """Mark the rows of these collections as stale.
-
-        Returns the names of those that have rows.
-        """
-        marked: set[str] = set()
+    ) -> None:
+        """Mark the rows of these collections as stale."""
         async with self._single.connect() as connection:
             async for of in _lanes_of(connection, names, collection_of):
                 values = {"lane_ids": list(of), "embedder": embedder}
-                changed = await connection.execute(
-                    statement("mark_lanes_stale", self._table), values
-                )
-                marked |= {of[row.lane_id] for row in changed}
-        return marked
+                await connection.execute(statement("mark_lanes_stale", self._table), values)
 
     async def expected(
-        self, names: Collection[str], collection_of: Callable[[Scope], str], *, embedder: str
+        self,
+        names: Collection[str],
+        collection_of: Callable[[Scope], str],
+        *,
+        embedder: str,
+        stale: bool = False,
     ) -> Counter[str]:
-        """Return the number of rows that each of these collections should have, without stale ones.
+        """Return the number of rows that each of these collections should have.
 
-        Reads all lanes, and the rows of those in the collections.
+        `stale`: with those that it lacks. Reads all lanes, and the rows of those in the
+        collections.
         """
         numbers = Counter[str]()
         async with self._single.connect() as connection:
             async for of in _lanes_of(connection, names, collection_of):
-                for row in await connection.execute(self._recorded(list(of), embedder)):
+                for row in await connection.execute(
+                    self._recorded(list(of), embedder, stale=stale)
+                ):
                     numbers[of[row.lane_id]] += row.rows
         return numbers
 

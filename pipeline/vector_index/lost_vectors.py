@@ -50,10 +50,10 @@ class LostVectors:
         lost += [name for name in small if 2 * counts[name] < expected[name]]
         if lost:
             log.warning("vectors_lost", collections=len(lost))
-            with_rows = await self.collections.mark_stale(
-                lost, self.collection_of, embedder=self.embedder
-            )
-            await self.collections.forget(set(lost) - counts.keys() - with_rows)
+            await self.collections.mark_stale(lost, self.collection_of, embedder=self.embedder)
+            # Nothing creates a missing collection whose rows are all deleted: it is not lost.
+            to_write = await self._expected(lost, stale=True)
+            await self.collections.forget(set(lost) - counts.keys() - to_write.keys())
         for name, count in counts.items():
             await self.collections.note(name, count)
         if failure is not None:
@@ -77,8 +77,10 @@ class LostVectors:
                 failure = error
         return infos, failure
 
-    async def _expected(self, names: Sequence[str]) -> Counter[str]:
+    async def _expected(self, names: Sequence[str], *, stale: bool = False) -> Counter[str]:
         """The number of records that the ledger expects in each of these collections."""
         if not names:
             return Counter()
-        return await self.collections.expected(names, self.collection_of, embedder=self.embedder)
+        return await self.collections.expected(
+            names, self.collection_of, embedder=self.embedder, stale=stale
+        )

@@ -190,10 +190,10 @@ class Projected(ABC):
 
     @staticmethod
     @abstractmethod
-    def recorded(lane_ids: Sequence[UUID], embedder: str) -> Select[Any]:
-        """Query for the numbers of rows of lanes that the index should have, without stale ones.
+    def recorded(lane_ids: Sequence[UUID], embedder: str, *, stale: bool) -> Select[Any]:
+        """Query for the numbers of rows of lanes that the index should have.
 
-        Columns: `lane_id` and `rows`.
+        `stale`: with those that it lacks. Columns: `lane_id` and `rows`.
         """
 
     @staticmethod

@@ -114,6 +114,27 @@ async def test_a_missing_collection_without_memories_is_not_reported_after_heali
     assert not (await ask(engine)).degraded
 
 
+@pytest.mark.parametrize("kind", ["memories", "turns"])
+async def test_a_missing_collection_is_not_reported_again_if_all_its_rows_are_deleted(
+    engine: Engine, kind: str
+) -> None:
+    """As after a restore: the ledger knows a collection that no row creates again."""
+    in_one_bucket(engine)
+    source = engine.ledger.memory_vectors if kind == "memories" else engine.ledger.turn_vectors
+    index = engine.services.index.of(source)
+    await engine.add("I like tea.", user_id="maya")
+    await engine.drain()
+    await index.catch_up()
+    await engine.ledger.clearing.clear(
+        engine.project.id, DeleteRequest(EventType.DELETE_ALL, parse(MAYA), {})
+    )
+    await engine.vectors.reset()
+    assert len(await index.heal()) == 1
+    await index.catch_up()
+    assert await index.heal() == []
+    assert not (await ask(engine, {"agent_id": "bot"})).degraded
+
+
 async def test_a_decision_is_never_based_on_an_index_that_lacks_the_scope(engine: Engine) -> None:
     in_one_bucket(engine)
     index = engine.services.index
