@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from pipeline.domain.events import AddOptions, Event, StageName
 from pipeline.domain.graph import GraphTypes
-from pipeline.domain.messages import Message, SourcedMessage
+from pipeline.domain.messages import Message, Source, SourcedMessage
 from pipeline.domain.modes import NO_BUDGETS, Budgets, Mode
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -146,6 +147,10 @@ class Batch:
     def messages(self) -> list[SourcedMessage]:
         """Messages of all events, in order."""
         return [message for event in self.events for message in event.messages]
+
+    def said_at(self, source: Source) -> datetime:
+        """Time of the message at this position."""
+        return self.events[source.event].messages[source.message].said_at
 
     @property
     def replayed(self) -> bool:

@@ -222,7 +222,7 @@ def _write(batch: Batch, fact: Fact, decision: Decision, embedded: Vector, vecto
         vector=vector,
         fact_vector=embedded,
         event=event,
-        said_at=event.messages[fact.source.message].said_at,
+        said_at=batch.said_at(fact.source),
     )
 
 

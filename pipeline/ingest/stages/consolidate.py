@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from pipeline.domain.events import StageName
-from pipeline.domain.facts import Decision, Fact
+from pipeline.domain.facts import Decision
 from pipeline.domain.lanes import Batch
 from pipeline.domain.modes import ChosenMode
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Retrieved, dump, read
@@ -34,16 +33,11 @@ async def consolidate(batch: Batch, *, model: MemoryModel, mode: ChosenMode | No
     if mode is not None:
         decided += [decide_appended(i, facts[i], neighbours) for i in left]
         return _finished(decided, mode)
-    dated = [replace(facts[i], said_at=said_at(batch, facts[i])) for i in left]
+    dated = [replace(facts[i], said_at=batch.said_at(facts[i].source)) for i in left]
     answer = await model.decide(dated, neighbours, batch.options.instructions)
     # The model's numbers count only the facts it was sent.
     decided += [replace(decision, fact=left[decision.fact]) for decision in answer.value]
     return replace(_finished(decided), usage=answer.usage)
-
-
-def said_at(batch: Batch, fact: Fact) -> datetime:
-    """Time of the message that states the fact."""
-    return batch.events[fact.source.event].messages[fact.source.message].said_at
 
 
 def _finished(decisions: Sequence[Decision], mode: ChosenMode | None = None) -> Finished:

@@ -6,6 +6,7 @@ that repeats an earlier one has the facts of that one, without a call.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.domain.errors import paid
@@ -44,7 +45,7 @@ async def extract(
     repeats = {} if batch.override.recorded else await repeated_facts(batch, memories)
     known = [fact for facts in repeats.values() for fact in facts]
     if len(repeats) == len(batch.events):
-        return _finished(tuple(known), NOTHING_FOUND, mode)
+        return _finished(_in_order(batch, known), NOTHING_FOUND, mode)
     answer = await model.extract(
         ExtractionRequest(
             [
@@ -57,11 +58,21 @@ async def extract(
             summary=batch.summary,
         )
     )
-    facts = sorted([*known, *answer.value], key=lambda fact: fact.source.event)
-    known = await with_cardinality(batch, facts, memories)
+    facts = await with_cardinality(batch, [*known, *answer.value], memories)
     note = answer.note or NOTHING_FOUND
-    finished = _finished(tuple(known), note, mode, left_out=answer.left_out)
+    finished = _finished(_in_order(batch, facts), note, mode, left_out=answer.left_out)
     return replace(finished, usage=answer.usage)
+
+
+def _in_order(batch: Batch, facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    """The facts in the order in which they were said; those of one time in the order of arrival.
+
+    The later stages decide in this order, so that the last statement of a batch is the one that
+    stands. Recorded answers stay in their order: later answers refer to it.
+    """
+    if batch.override.recorded:
+        return tuple(facts)
+    return tuple(sorted(facts, key=lambda f: (batch.said_at(f.source), f.source.event)))
 
 
 def _own(message: Message) -> Message:

@@ -204,7 +204,7 @@ async def _similar(
 def _source(batch: Batch, fact: Fact) -> FactSource:
     """The event and the time of a fact."""
     event = batch.events[fact.source.event]
-    return FactSource(event.id, event.seq, event.messages[fact.source.message].said_at)
+    return FactSource(event.id, event.seq, batch.said_at(fact.source))
 
 
 def _changed(batch: Batch) -> list[tuple[Fact, FactMemory]]:

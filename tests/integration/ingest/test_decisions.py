@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 from zlib import crc32
 
@@ -120,6 +120,47 @@ async def test_what_was_said_later_stands_in_any_order_of_arrival(engine: Engine
     [line] = (await engine.event(event_id)).receipt
     assert line.outcome is Outcome.NOOP
     assert "said later" in line.reason
+
+
+async def batched(engine: Engine, *statements: tuple[str, datetime]) -> list[UUID]:
+    """Events that run in one batch."""
+    sent = [
+        await engine.send(engine.scope("maya"), [Message(Role.USER, text)], said_at=said_at)
+        for text, said_at in statements
+    ]
+    await engine.drain()
+    return sent
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["new", "stored"])
+async def test_what_was_said_later_stands_in_any_order_within_a_batch(
+    engine: Engine, stored: bool
+) -> None:
+    if stored:
+        await add(engine, "I live in Rome.", THEN - timedelta(days=9))
+    later, earlier = await batched(engine, ("I moved to Porto.", LATER), ("I moved to Bern.", THEN))
+    assert await engine.texts() == ["User lives in Porto"]
+    edges = {(edge.relation, edge.destination) for edge in await engine.relations("User lives")}
+    assert edges == {("lives_in", "Porto")}
+    assert [outcome for outcome, _ in await engine.outcomes(later)] == [
+        "UPDATE" if stored else "ADD"
+    ]
+    [(outcome, _)] = await engine.outcomes(earlier)
+    assert outcome == "NOOP"
+    await engine.undo(earlier)
+    assert await engine.texts() == ["User lives in Porto"]
+
+
+async def test_facts_of_one_time_are_decided_in_the_order_of_arrival(engine: Engine) -> None:
+    await batched(engine, ("I moved to Porto.", THEN), ("I moved to Bern.", THEN))
+    assert await engine.texts() == ["User lives in Bern"]
+
+
+async def test_a_request_to_forget_reaches_only_what_was_said_before_it(engine: Engine) -> None:
+    await batched(engine, ("I live in Bern.", LATER), ("Forget that I live in Bern.", THEN))
+    assert await engine.texts() == ["User lives in Bern"]
+    await batched(engine, ("Forget that I play chess.", LATER), ("I play chess.", THEN))
+    assert await engine.texts() == ["User lives in Bern"]
 
 
 async def test_a_superseded_statement_is_history_and_can_be_undone(engine: Engine) -> None:

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from pipeline.domain.errors import Conflict, MalformedAnswer
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Answer
 from pipeline.ledger.tables import events, receipts, stage_runs
@@ -133,10 +135,10 @@ async def lived(engine: Engine) -> Engine:
     return engine
 
 
-async def replayed(engine: Engine) -> Scope:
+async def replayed(engine: Engine, *, recorded: bool = True) -> Scope:
     shadow = await begin(
         engine.scope(),
-        ReplayOptions(recorded=True),
+        ReplayOptions(recorded=recorded),
         LIMITS,
         ledger=engine.ledger,
         dispatcher=engine.hints,
@@ -169,6 +171,20 @@ async def test_a_replay_with_recorded_answers_gives_the_same_store_to_the_byte(
     after = await dump(lived.ledger, there)
     assert before == after, changed_lines(before, after)
     assert await dump(lived.ledger, lived.scope()) == before
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "fresh"])
+async def test_a_batch_that_was_said_in_another_order_is_replayed_the_same(
+    engine: Engine, recorded: bool
+) -> None:
+    for text, day in (("I moved to Porto.", 9), ("I moved to Bern.", 2), ("I like tea.", 5)):
+        said_at = datetime(2026, 3, day, tzinfo=UTC)
+        await engine.send(engine.scope(), [Message(Role.USER, text)], said_at=said_at)
+    await engine.drain()
+    assert await engine.texts() == ["User likes tea", "User lives in Porto"]
+    before = await dump(engine.ledger, engine.scope())
+    after = await dump(engine.ledger, await replayed(engine, recorded=recorded))
+    assert before == after, changed_lines(before, after)
 
 
 async def test_batches_are_frozen_as_they_were_whatever_the_setting_is_by_now(
