@@ -52,8 +52,8 @@ MOST_MEMORIES = 2_000
 # Malformed answers, waits for a model and crashed attempts after which a run fails.
 MOST_MALFORMED, MOST_WAITS, MOST_ATTEMPTS = 3, 10, 5
 WAIT_S = 60.0
-# Tries to queue a run again after an outage of the ledger, and the pause between two.
-PARKS, PARK_PAUSE_S = 12, 5.0
+# Pause between two tries to queue a run again after an outage of the ledger.
+PARK_PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,26 +112,37 @@ async def _continue(
 ) -> None:
     """Carry out the steps of a claimed run. Errors: LedgerUnavailable."""
     try:
-        async with _leased(claimed, ledger.curator):
-            await _steps(claimed, ledger, model, embedder)
+        async with _leased(claimed, ledger.curator) as lease:
+            is_lost = await _steps(claimed, ledger, model, embedder)
+        if is_lost and lease.missed:
+            await ledger.curator.uncount_attempt(claimed)
     except TransientError as error:
         await _wait(claimed, error, ledger)
     except PermanentError as error:
         await _end(claimed, ledger, RunEnding("FAILED", error.code, str(error)))
 
 
+@dataclass(slots=True)
+class RunLease:
+    """The lease of a claimed run. `missed`: the ledger did not answer one of its heartbeats."""
+
+    hint: RunHint
+    missed: bool = False
+
+
 @asynccontextmanager
-async def _leased(hint: RunHint, runs: CuratorRuns) -> AsyncIterator[None]:
+async def _leased(hint: RunHint, runs: CuratorRuns) -> AsyncIterator[RunLease]:
     """Renew the lease of a run for as long as the block runs."""
-    heartbeat = asyncio.create_task(_beat(hint, runs))
+    lease = RunLease(hint)
+    heartbeat = asyncio.create_task(_beat(lease, runs))
     try:
-        yield
+        yield lease
     finally:
         heartbeat.cancel()
         await asyncio.wait([heartbeat])
 
 
-async def _beat(hint: RunHint, runs: CuratorRuns) -> None:
+async def _beat(lease: RunLease, runs: CuratorRuns) -> None:
     """Renew the lease once per interval, until cancelled or until another worker has the run.
 
     After an error of the ledger the next beat renews it.
@@ -141,28 +152,31 @@ async def _beat(hint: RunHint, runs: CuratorRuns) -> None:
         await asyncio.sleep(interval_s)
         try:
             async with asyncio.timeout(interval_s):
-                if not await runs.renew(hint):
+                if not await runs.renew(lease.hint):
                     return
         except (LedgerUnavailable, TimeoutError) as error:
+            lease.missed = True
             log.warning("heartbeat_missed", error=type(error).__name__)
 
 
-async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embedder: str) -> None:
-    """Carry out steps until the run has an end or is lost."""
+async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embedder: str) -> bool:
+    """Carry out steps until the run has an end, or is lost, which returns True."""
     view: ScopeView | None = None
     while (current := await ledger.curator.read(hint)) is not None:
         if (ending := await _ending(current, ledger)) is not None:
-            return await _end(hint, ledger, ending)
+            await _end(hint, ledger, ending)
+            return False
         step = await ledger.curator.open_step(hint)
         if step is None:
             view = view or await _view(current, ledger, embedder)
             centres = [i for i in view.free if i not in current.seen][:CENTRES]
             if not centres:
-                return await _end(hint, ledger, _unusable(current) or RunEnding("SUCCEEDED"))
+                await _end(hint, ledger, _unusable(current) or RunEnding("SUCCEEDED"))
+                return False
             step = await _ask(current, centres, view, ledger, model)
         if step is None or not await _suggest(current, step, view, ledger):
-            return None
-    return None
+            return True
+    return True
 
 
 async def _suggest(
@@ -302,12 +316,13 @@ async def _wait(hint: RunHint, error: TransientError, ledger: CuratorStores) -> 
 async def _park(hint: RunHint, error: LedgerUnavailable, ledger: CuratorStores) -> None:
     """Queue the run for a later attempt once the ledger answers: its outage is no crash.
 
-    Tried until the lease of the run ends; after that the sweeper queues it.
+    This may take any time. If the lease has ended by then, the sweeper may have queued it already.
     """
     log.warning("curator_run_interrupted", run_id=str(hint.run_id), error=error.reason)
-    for _ in range(PARKS):
+    while True:
         try:
-            await ledger.curator.park(hint, delay_s=WAIT_S, waits=False)
+            if await ledger.curator.park(hint, delay_s=WAIT_S, waits=False) is None:
+                await ledger.curator.uncount_attempt(hint)
         except LedgerUnavailable:
             await asyncio.sleep(PARK_PAUSE_S)
         else:

@@ -303,6 +303,10 @@ class CuratorRuns:
         values = {"state": state, "code": code, "note": note, "kept": KEPT_RUNS}
         await self._direct.row(statement("end_run"), _claim(hint) | values)
 
+    async def uncount_attempt(self, hint: RunHint) -> None:
+        """Take back the counted attempt of a worker that lost its run: it was no crash."""
+        await self._direct.row(statement("uncount_attempt"), _claim(hint))
+
     async def park(self, hint: RunHint, *, delay_s: float, waits: bool) -> int | None:
         """Queue a run again after a delay. Returns its number of waits; None if it is lost.
 

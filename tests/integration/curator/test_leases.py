@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -135,6 +136,68 @@ async def test_an_outage_of_the_ledger_uses_up_no_try_of_a_run(
     run_id = await start(engine)
     for n in range(MOST_ATTEMPTS + 2):
         assert await carry_on(engine, Oracle(store), Away(engine.ledger, parks=n % 3))
+        await pass_time(engine, MOST_LEASE_MINUTES)
+    await carry_on(engine, Oracle(store))
+    run = await engine.ledger.curator.get(engine.project.id, run_id)
+    assert (run.state, run.steps) == ("SUCCEEDED", 1)
+
+
+class Overtaken(Away):
+    """Store whose ledger is away for longer than the lease: the sweeper has queued the run."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine.ledger, parks=30)
+        self._engine = engine
+
+    async def park(self, *args: Any, **more: Any) -> int | None:
+        if not self._parks:
+            await pass_time(self._engine, MOST_LEASE_MINUTES)
+            assert len(await self.sweep(limit=10)) == 1
+        return await super().park(*args, **more)
+
+
+async def test_an_outage_longer_than_the_lease_uses_up_no_try(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "PARK_PAUSE_S", 0.0)
+    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
+    await plant(engine, store)
+    run_id = await start(engine)
+    for _ in range(MOST_ATTEMPTS + 2):
+        assert await carry_on(engine, Oracle(store), Overtaken(engine))
+        await pass_time(engine, MOST_LEASE_MINUTES)
+    await carry_on(engine, Oracle(store))
+    run = await engine.ledger.curator.get(engine.project.id, run_id)
+    assert (run.state, run.steps) == ("SUCCEEDED", 1)
+
+
+class Mute(CuratorRuns):
+    """Store whose ledger does not answer the heartbeats."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger.engine, lease=timedelta(seconds=0.3))
+        self.missed = asyncio.Event()
+
+    async def renew(self, *_: Any) -> bool:
+        self.missed.set()
+        raise LedgerUnavailable(ConnectionRefusedError(), sent=False)
+
+
+async def test_an_outage_during_the_call_of_a_model_uses_up_no_try(engine: Engine) -> None:
+    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
+    await plant(engine, store)
+    run_id = await start(engine)
+
+    class Slow(Oracle):
+        async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+            await runs.missed.wait()
+            await pass_time(engine, MOST_LEASE_MINUTES)
+            assert len(await engine.ledger.curator.sweep(limit=10)) == 1
+            return await super().curate(request)
+
+    for _ in range(MOST_ATTEMPTS + 2):
+        runs = Mute(engine.ledger)
+        assert await carry_on(engine, Slow(store), runs)
         await pass_time(engine, MOST_LEASE_MINUTES)
     await carry_on(engine, Oracle(store))
     run = await engine.ledger.curator.get(engine.project.id, run_id)
