@@ -238,11 +238,17 @@ def _repeated(target: Memory, write: Write, memories: ScopeMemories) -> Change:
         return _add(_with_fact_text(write, "Its memory has another text now."), memories)
     if memories.is_over(target.expiration_date):
         return _said_again(target, write, memories)
-    after = None
-    if write.said_at > target.said_at and not target.immutable and not target.protection:
-        after = replace(target, said_at=write.said_at)
-        memories.put(after)
+    after = _at_later_time(target, write, memories)
     return Change(write, Outcome.NOOP, target.id, fact, write.reason, target, restated=after)
+
+
+def _at_later_time(target: Memory, write: Write, memories: ScopeMemories) -> Memory | None:
+    """The memory with the time of a later statement of it; None if its time stays."""
+    if write.said_at <= target.said_at or target.immutable or target.protection:
+        return None
+    after = replace(target, said_at=write.said_at)
+    memories.put(after)
+    return after
 
 
 def _said_again(memory: Memory, write: Write, memories: ScopeMemories) -> Change:
@@ -406,14 +412,11 @@ def _repeat(write: Write, memories: ScopeMemories) -> Change:
     """A NOOP that names the memory of the same fact, or an ADD if that memory was deleted since."""
     earlier = memories.by_fact.get(text_hash(write.fact.text))
     memory_id = earlier.memory_id if earlier else None
-    if (
-        earlier
-        and earlier.outcome is not Outcome.DELETE
-        and memory_id
-        and not memories.active(memory_id)
-    ):
+    memory = memories.active(memory_id)
+    if earlier and earlier.outcome is not Outcome.DELETE and memory_id and not memory:
         return _add(_with_fact_text(write, "What it repeats is gone."), memories)
-    return Change(write, Outcome.NOOP, memory_id, write.fact.text, write.reason)
+    after = _at_later_time(memory, write, memories) if memory else None
+    return Change(write, Outcome.NOOP, memory_id, write.fact.text, write.reason, restated=after)
 
 
 def _with_fact_text(write: Write, why: str) -> Write:
@@ -455,6 +458,7 @@ def _new_memory(write: Write, memories: ScopeMemories) -> Memory:
         message_ordinal=write.fact.source.message,
         said_at=write.said_at,
         valid_from=write.fact.valid_from or write.said_at,
+        created_at=write.said_at,
         categories=write.fact.categories,
         appended=write.appended and write.fact.single_valued and not ended,
         **structure(write.fact),

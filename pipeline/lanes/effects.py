@@ -88,7 +88,7 @@ class MemoryEffects:
             ),
             "passed": _json(
                 [
-                    _state(change.after, change.vector) | {"created_at": change.after.created_at}
+                    _state(change.after, change.vector)
                     for change in self.changes
                     if change.after and change.after.version != last[change.after.id].version
                 ]
@@ -251,6 +251,7 @@ def _state(memory: Memory, vector: Vector | None) -> dict[str, Any]:
         "said_at": memory.said_at,
         "valid_from": memory.valid_from,
         "superseded_by": memory.superseded_by,
+        "created_at": memory.created_at,
         "slot": memory.slot,
         "appended": memory.appended,
         **structure(memory),

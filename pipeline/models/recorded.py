@@ -17,6 +17,7 @@ from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import EdgeEnding, GraphChanges, GraphStatus, RelationRequest
 from pipeline.domain.lanes import Batch
+from pipeline.domain.messages import Source
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Related, Retrieved, read_if_any
 from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer, Usage
@@ -52,7 +53,9 @@ class RecordedModel:
     ) -> Answer[tuple[Decision, ...]]:
         recorded = await self._recorded()
         decisions = _decisions(recorded)
-        fact_texts = [fact.text for fact in _saved(recorded, Extracted).facts]
+        places: dict[tuple[Source, str], int] = {}
+        for place, fact in enumerate(_saved(recorded, Extracted).facts):
+            places.setdefault((fact.source, fact.text), place)
         texts = {
             neighbour.memory_id: neighbour.text
             for neighbour in _saved(recorded, Retrieved).neighbours
@@ -66,9 +69,9 @@ class RecordedModel:
             tuple(
                 replace(decision, fact=place, memory_id=target(decision.memory_id))
                 for place, fact in enumerate(facts)
-                # Equal facts share the decisions on the first of them.
+                # Equal facts of a message share the decisions on the first of them.
                 for decision in decisions
-                if decision.fact == fact_texts.index(fact.text)
+                if decision.fact == places[fact.source, fact.text]
             ),
             COST,
         )

@@ -7,6 +7,8 @@
     an assistant's repetition of a memory, or of the batch      NOOP
     nothing near: no common slot, name or word, low cosine      ADD (low: see cosine_scale.py)
 
+A repeat is not settled if another event of the batch says something near in between.
+
 Without slots, statements with the same stated slot, or of one topic or matter, are near, and so is
 any memory to a fact that says that something changed: it has no word of the memory it replaces.
 
@@ -16,7 +18,7 @@ later stages read them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from uuid import UUID
@@ -50,6 +52,8 @@ def settle(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> Retrieve
     """The output of retrieve with the decisions that need no model."""
     facts = extracted.facts
     decided = _repeats(batch, extracted, retrieved)
+    if batch.options.infer and not batch.options.procedural and not extracted.appends:
+        decided = _unchallenged(batch, facts, decided, retrieved)
     left = [i for i in range(len(facts)) if i not in decided]
     if batch.options.procedural or not batch.options.infer:
         reason = PROCEDURE if batch.options.procedural else VERBATIM
@@ -157,14 +161,41 @@ def _words(text: str) -> set[str]:
     return set(prefixes(sorted(matter(text))))
 
 
+def _unchallenged(
+    batch: Batch, facts: Sequence[Fact], decided: Mapping[int, Decision], retrieved: Retrieved
+) -> dict[int, Decision]:
+    """The repeats that no other event of the batch can have contradicted before them.
+
+    In "lives in Oslo", "lives in Bergen", "lives in Oslo" the last statement repeats the first one,
+    and changes what the second one has changed.
+    """
+    hashes = [text_hash(fact.text) for fact in facts]
+    others = [place for place in range(len(facts)) if place not in decided]
+    unchallenged = {}
+    for place, decision in decided.items():
+        stored = retrieved.known[place] is not None or decision.memory_id is not None
+        since = 0 if stored else hashes.index(hashes[place]) + 1
+        between = [n for n in others if since <= n < place and hashes[n] != hashes[place]]
+        if may_echo(batch, facts[place]) or not any(
+            _is_near_fact(facts, n, place, retrieved) for n in between
+        ):
+            unchallenged[place] = decision
+    return unchallenged
+
+
 def _near_each_other(facts: Sequence[Fact], left: Sequence[int], retrieved: Retrieved) -> set[int]:
     """Positions of facts that may repeat or contradict a fact of another event of the batch."""
     near: set[int] = set()
     for place, other in combinations(left, 2):
-        first, second = facts[place], facts[other]
-        if first.source.event == second.source.event:  # a turn does not contradict itself
-            continue
-        cosine = float(unpack(retrieved.vectors[place]) @ unpack(retrieved.vectors[other]))
-        if cosine >= retrieved.far or is_related(first.text, first.slot, second.text, second.slot):
+        if _is_near_fact(facts, place, other, retrieved):
             near |= {place, other}
     return near
+
+
+def _is_near_fact(facts: Sequence[Fact], place: int, other: int, retrieved: Retrieved) -> bool:
+    """Tell if a fact may repeat or contradict one of another event."""
+    first, second = facts[place], facts[other]
+    if first.source.event == second.source.event:  # a turn does not contradict itself
+        return False
+    cosine = float(unpack(retrieved.vectors[place]) @ unpack(retrieved.vectors[other]))
+    return cosine >= retrieved.far or is_related(first.text, first.slot, second.text, second.slot)

@@ -32,7 +32,7 @@ WITH lane AS MATERIALIZED (
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
         appended boolean, kind text, memory_type text, subject text, attribute text, slot text, cardinality text,
         speaker text,
-        confidence float8, categories text[], embedding text
+        confidence float8, categories text[], embedding text, created_at timestamptz
     )
 ), changed AS (
     UPDATE memories SET
@@ -66,7 +66,7 @@ WITH lane AS MATERIALIZED (
            decode(s.text_hash, 'hex'), s.terms, s.metadata, s.attributed_to, s.state, s.immutable,
            s.expiration_date, s.version, s.event_id, s.message_ordinal, s.said_at,
            s.valid_from, s.superseded_by, s.appended, s.kind, s.memory_type, s.subject, s.attribute, s.slot,
-           s.cardinality, s.speaker, s.confidence, s.said_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
+           s.cardinality, s.speaker, s.confidence, s.created_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
     FROM advanced h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)
 ), passed AS (
@@ -86,7 +86,7 @@ WITH lane AS MATERIALIZED (
            coalesce(s.appended, false), false, s.categories,
            coalesce(decode(s.embedding, 'base64'), ''),
            CASE WHEN s.embedding IS NULL THEN '' ELSE CAST(:embedder AS text) END,
-           coalesce(s.created_at, s.said_at), now(), now(), now()
+           s.created_at, now(), now(), now()
     FROM advanced h, jsonb_to_recordset(CAST(:passed AS jsonb)) AS s (
         id uuid, text text, terms text[], metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain.events import Instructions
+from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.usage import Answer
@@ -161,6 +161,46 @@ async def test_a_request_to_forget_reaches_only_what_was_said_before_it(engine: 
     assert await engine.texts() == ["User lives in Bern"]
     await batched(engine, ("Forget that I play chess.", LATER), ("I play chess.", THEN))
     assert await engine.texts() == ["User lives in Bern"]
+
+
+OSLO, BERGEN = "I live in Oslo.", "I moved to Bergen."
+DAYS = [THEN + timedelta(days=day) for day in range(5)]
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["new", "stored"])
+async def test_a_statement_that_is_true_again_stands_within_a_batch(
+    engine: Engine, stored: bool
+) -> None:
+    first = [(OSLO, DAYS[0])]
+    if stored:
+        await add(engine, *first.pop())
+    await batched(engine, *first, (BERGEN, DAYS[1]), (OSLO, DAYS[2]))
+    assert await engine.texts() == ["User lives in Oslo"]
+    await add(engine, BERGEN, DAYS[1])
+    assert await engine.texts() == ["User lives in Oslo"]
+
+
+@pytest.mark.parametrize("infer", [True, False], ids=["inferred", "verbatim"])
+async def test_a_repeat_within_a_batch_moves_the_time_of_its_memory(
+    service: Service, infer: bool
+) -> None:
+    engine, options = service.engine, AddOptions(infer=infer)
+    engine.with_model(RulesModel())
+    sent = []
+    for said_at in (DAYS[0], DAYS[4]):
+        message = [Message(Role.USER, "User lives in Oslo")]
+        sent.append(await engine.send(engine.scope(), message, options, said_at=said_at))
+    await engine.drain()
+    [row] = await service.listed()
+    assert [datetime.fromisoformat(row[name]) for name in ("created_at", "said_at")] == [
+        DAYS[0],
+        DAYS[4],
+    ]
+    await add(engine, BERGEN, DAYS[2])
+    assert "User lives in Oslo" in await engine.texts()
+    await engine.undo(sent[1])
+    [row] = [row for row in await service.listed() if row["memory"] == "User lives in Oslo"]
+    assert datetime.fromisoformat(row["said_at"]) == DAYS[0]
 
 
 async def test_a_superseded_statement_is_history_and_can_be_undone(engine: Engine) -> None:

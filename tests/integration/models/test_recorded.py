@@ -177,7 +177,8 @@ async def test_a_replay_with_recorded_answers_gives_the_same_store_to_the_byte(
 async def test_a_batch_that_was_said_in_another_order_is_replayed_the_same(
     engine: Engine, recorded: bool
 ) -> None:
-    for text, day in (("I moved to Porto.", 9), ("I moved to Bern.", 2), ("I like tea.", 5)):
+    porto, bern = "I moved to Porto.", "I moved to Bern."
+    for text, day in ((porto, 9), (bern, 2), ("I like tea.", 5), (porto, 1)):
         said_at = datetime(2026, 3, day, tzinfo=UTC)
         await engine.send(engine.scope(), [Message(Role.USER, text)], said_at=said_at)
     await engine.drain()
