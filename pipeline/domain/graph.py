@@ -253,11 +253,18 @@ class EndedEdge:
 
 @dataclass(frozen=True, slots=True)
 class EndedRelation:
-    """A relation to close, because an event changes its memory and has no graph of its own."""
+    """A relation to close, because an event changes its memory and has no graph of its own.
+
+    `valid_to`: None if another memory states it now: the relation `moved_id` of `memory_id` takes
+    its place, as stated by this message of the event.
+    """
 
     id: UUID
     event_id: UUID
-    valid_to: datetime
+    valid_to: datetime | None
+    moved_id: UUID | None = None
+    memory_id: UUID | None = None
+    message_ordinal: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

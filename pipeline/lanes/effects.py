@@ -50,7 +50,8 @@ class Effects(Protocol):
 class MemoryEffects:
     """Changes of memories. `seen`: versions of the memories that the changes are based on.
 
-    `ended`: relations that end with them, if no stage of the graph follows.
+    `ended`: relations that end with them, or that others of them take over, if no stage of the
+    graph follows.
     """
 
     query: ClassVar[TextClause] = statement("finish_apply")
@@ -250,8 +251,8 @@ def _state(memory: Memory, vector: Vector | None) -> dict[str, Any]:
         "message_ordinal": memory.message_ordinal,
         "said_at": memory.said_at,
         "valid_from": memory.valid_from,
-        "superseded_by": memory.superseded_by,
         "created_at": memory.created_at,
+        "superseded_by": memory.superseded_by,
         "slot": memory.slot,
         "appended": memory.appended,
         **structure(memory),

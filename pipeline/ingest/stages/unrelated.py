@@ -7,11 +7,13 @@ append or with `enable_graph: false`, a memory that is deleted or ended would st
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID, uuid5
 
 from pipeline.domain.graph import EndedRelation
 from pipeline.domain.graph_names import still_gives
 from pipeline.domain.scope import Scope
-from pipeline.domain.writes import Change, ScopeMemories
+from pipeline.domain.writes import Change, ScopeMemories, Write
 from pipeline.graph.store import Graph
 from pipeline.text.names import says
 
@@ -21,8 +23,9 @@ async def unrelated(
 ) -> list[EndedRelation]:
     """The current relations that no memory states once the changes are written.
 
-    A retired memory states none, unless another memory of the same fact says it; a memory with
-    another text states those whose destination the text still gives. `memories`: the final states.
+    A retired memory states none; a memory with another text states those whose destination the text
+    still gives. Another memory of the same fact takes over those that it gives. `memories`: the
+    final states.
     """
     others = [c for c in changes if _is_other(c)]
     changed = {c.before.id: c for c in others if c.before}
@@ -32,20 +35,26 @@ async def unrelated(
     for relation in stated:
         assert relation.memory_id is not None  # it is stated by a memory
         change = changed[relation.memory_id]
-        position, name = change.write.position, relation.destination
-        own = {c.memory_id for c in changes if c.write.position == position}
-        texts = [m.text for m in map(memories.active, own) if m is not None]
-        reworded = memories.active(change.memory_id) is not None
+        write, name = change.write, relation.destination
+        own = dict.fromkeys(c.memory_id for c in changes if c.write.position == write.position)
+        active = [m for m in map(memories.active, own) if m is not None]
         before = first[relation.memory_id]
         # A name in other words than those of the text tells nothing.
-        unknown = reworded and not says(before, name)
-        if unknown or any(still_gives(before, text, name) for text in texts):
+        unknown = memories.active(change.memory_id) is not None and not says(before, name)
+        giving = [m.id for m in active if still_gives(before, m.text, name)]
+        if unknown or change.memory_id in giving:
             continue
-        since = change.write.fact.valid_from or change.write.said_at
-        ended.append(
-            EndedRelation(relation.id, change.write.event.id, max(since, relation.valid_from))
-        )
+        since = max(write.fact.valid_from or write.said_at, relation.valid_from)
+        end = EndedRelation(relation.id, write.event.id, None if giving else since)
+        ended.append(_moved(end, write, giving[0]) if giving else end)
     return ended
+
+
+def _moved(end: EndedRelation, write: Write, memory_id: UUID) -> EndedRelation:
+    """The end of a relation that a memory takes over: its id is the same on every retry."""
+    moved_id = uuid5(write.event.id, f"moved:{write.event.seq}:{end.id}")
+    ordinal = write.fact.source.message
+    return replace(end, moved_id=moved_id, memory_id=memory_id, message_ordinal=ordinal)
 
 
 def _is_other(change: Change) -> bool:

@@ -2,7 +2,7 @@
 -- nothing. `seen`: the versions of the memories that the changes were computed from (optimistic
 -- lock). If a person has changed one since, nothing is written and the stage runs again.
 -- The project's webhooks, if any, get a delivery for each change. `ended`: relations that end with
--- their memories, if no stage of the graph follows.
+-- their memories, or pass to another memory, if no stage of the graph follows.
 -- Lock order: pipeline/ledger/locks.py.
 WITH lane AS MATERIALIZED (
     SELECT id FROM lanes
@@ -181,8 +181,22 @@ WITH lane AS MATERIALIZED (
 ), closed AS (
     UPDATE relations SET valid_to = e.valid_to, expired_at = now(), ended_by = e.event_id
     FROM advanced h, jsonb_to_recordset(CAST(:ended AS jsonb)) AS e (
-        id uuid, event_id uuid, valid_to timestamptz
+        id uuid, event_id uuid, valid_to timestamptz, moved_id uuid, memory_id uuid,
+        message_ordinal smallint
     )
     WHERE relations.id = e.id AND relations.lane_id = h.lane_id AND relations.expired_at IS NULL
+    RETURNING relations.project_id, relations.lane_id, relations.source_id, relations.relation,
+              relations.destination_id, relations.valid_from, e.event_id, e.moved_id, e.memory_id,
+              e.message_ordinal
+), moved AS (
+    -- Reads the closed rows, so that the relation it takes the place of is closed first.
+    INSERT INTO relations (
+        id, project_id, lane_id, source_id, relation, destination_id, event_id, message_ordinal,
+        memory_id, valid_from
+    )
+    SELECT c.moved_id, c.project_id, c.lane_id, c.source_id, c.relation, c.destination_id,
+           c.event_id, c.message_ordinal, c.memory_id, c.valid_from
+    FROM closed c WHERE c.moved_id IS NOT NULL
+    ON CONFLICT DO NOTHING
 ), {save_output.sql}
 SELECT true AS lane, EXISTS (SELECT FROM advanced) AS advanced FROM lane

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
-from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from tests.support.api_service import MAYA, SEARCH, Service, serving
@@ -181,3 +181,51 @@ async def test_an_update_without_a_graph_leaves_the_relations_that_its_text_stil
     await service.add(news, enable_graph=False)
     assert [row["memory"] for row in await service.listed()] == [text]
     assert await related(service) == left
+
+
+class Joining(Stating):
+    """Model that adds short facts, puts a long one in the place of all, and deletes with "no"."""
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        text = facts[0].text
+        if "with" not in text and " no " not in text:
+            return Answer((Decision(0, Outcome.ADD, "New.", text),))
+        longest, *others = sorted(neighbours, key=lambda n: len(n.text), reverse=True)
+        change = Outcome.DELETE if " no " in text else Outcome.UPDATE
+        rows = [Decision(0, change, "So it is.", text, longest.memory_id)]
+        return Answer(
+            (*rows, *(Decision(0, Outcome.DELETE, "Joined.", None, n.memory_id) for n in others))
+        )
+
+
+@pytest.mark.parametrize("last", ["deleted", "ended", "undone"])
+async def test_a_relation_passes_to_the_memory_that_says_it_now(
+    service: Service, last: str
+) -> None:
+    service.engine.with_model(Joining())
+    await service.add("User lives in Oslo.")
+    [first] = await service.listed()
+    await service.add("User lives in Oslo by the river.", enable_graph=False)
+    event_id = await service.add("User lives in Oslo by the river with Jo.", enable_graph=False)
+    [joined] = await service.listed()
+    assert joined["memory"] == "User lives in Oslo by the river with Jo."
+    assert await stating(service) == {LIVES: joined["id"]}
+    match last:
+        case "deleted":
+            await service.client.delete(f"/v1/memories/{joined['id']}/")
+        case "ended":
+            await service.add("User no longer lives in Oslo with Jo.", enable_graph=False)
+        case _:
+            await service.client.post(f"/v1/event/{event_id}/undo/", json={})
+    assert await stating(service) == ({LIVES: first["id"]} if last == "undone" else {})
+
+
+async def stating(service: Service) -> dict[str, str]:
+    """The memory that states each relation."""
+    answer = await service.client.get("/v1/graph/", params=MAYA)
+    return {
+        f"{row['source']} {row['relationship']} {row['target']}": row["memory_id"]
+        for row in answer.json()["results"]
+    }
