@@ -15,13 +15,17 @@ from pipeline.graph.views import GraphTimes
 
 @dataclass(frozen=True, slots=True)
 class NeighbourhoodQuery:
-    """An entity by name or id, the distance from it, and the times of the relations."""
+    """An entity by name or id, the distance from it, and the times of the relations.
+
+    `show_expired`: also relations of memories past their expiration date.
+    """
 
     entity: Annotated[str | None, Query(min_length=1, max_length=LONGEST_NAME)] = None
     entity_id: UUID | None = None
     hops: Annotated[int, Query(ge=1, le=3)] = 1
     as_of: str | None = None
     valid_at: str | None = None
+    show_expired: bool = False
 
     def times(self) -> GraphTimes:
         """The times of the graph. Errors: InvalidInput."""

@@ -37,13 +37,19 @@ async def neighbourhood(
     entity all relations of these ids, newest first.
 
     `valid_at`: those that held in the world at that time; `as_of`: those that Memlane knew then.
+    Relations of memories past their expiration date are left out without `show_expired`.
     `incomplete`: relations may be missing, because more than 1,000 scopes have these ids.
     """
     times = query.times()
     graph = api.stores.ledger.graph
     if query.entity is None and query.entity_id is None:
         rows, count = await graph.page(
-            project.id, ids, times=times, limit=page.limit, offset=page.offset
+            project.id,
+            ids,
+            times=times,
+            limit=page.limit,
+            offset=page.offset,
+            expired=query.show_expired,
         )
         incomplete = False
     else:
@@ -54,6 +60,7 @@ async def neighbourhood(
             node_id=query.entity_id,
             hops=query.hops,
             times=times,
+            expired=query.show_expired,
         )
         rows, count = near[page.offset : page.offset + page.limit], len(near)
     envelope = page.envelope([search_responses.path(row) for row in rows], count, http)

@@ -22,6 +22,7 @@ from sqlalchemy import (
     any_,
     bindparam,
     func,
+    literal_column,
     select,
     true,
     union_all,
@@ -243,10 +244,12 @@ class Graph:
         node_id: UUID | None,
         hops: int,
         times: GraphTimes = NOW,
+        expired: bool = False,
     ) -> tuple[list[GraphPath], bool]:
         """The neighbourhood of an entity: up to MOST_AROUND relations, nearest first.
 
-        Also True if relations may be missing, because very many scopes have these ids.
+        Also True if relations may be missing, because very many scopes have these ids. `expired`:
+        also relations of expired memories, and those behind them.
         """
         names = [plain_name(USER if is_self(name) else name)] if name else []
         ids = [node_id] if node_id else []
@@ -254,7 +257,7 @@ class Graph:
         ways = await self._index.walk(
             WalkRequest(project_id, scopes, hops, FAN, MOST_AROUND, names, ids, times)
         )
-        paths = await self._paths(project_id, ways)
+        paths = await self._paths(project_id, ways, times, expired=expired)
         nearest = {path.relation.id: path for path in reversed(paths)}
         return list(nearest.values())[::-1], incomplete
 
@@ -266,20 +269,22 @@ class Graph:
         times: GraphTimes = NOW,
         limit: int,
         offset: int,
+        expired: bool = False,
     ) -> tuple[list[GraphPath], int]:
         """A page of the relations of the lanes with these ids, newest first, and their number.
 
-        The number is a lower bound for far pages: see pipeline.ledger.counting.
+        The number is a lower bound for far pages: see pipeline.ledger.counting. `expired`: also
+        relations of expired memories.
         """
         if not pinned:
             return [], 0
         values: dict[str, Any] = {**pinned, **_times(times), "in_project": project_id}
-        values |= {"limit": limit, "offset": offset}
+        values |= {"limit": limit, "offset": offset, "at": times.valid_at or times.as_of}
         some = await self._direct.rows(_lanes_of(MOST_LANES + 1, *pinned), values)
         many = len(some) > MOST_LANES
-        rows = await self._direct.rows(_page(*pinned, many=many), values)
+        rows = await self._direct.rows(_page(*pinned, many=many, expired=expired), values)
         counted = {**values, "limit": offset + limit + COUNTED}
-        [(count,)] = await self._direct.rows(_count(*pinned), counted)
+        [(count,)] = await self._direct.rows(_count(*pinned, expired=expired), counted)
         count = at_least(count, len(rows), limit=limit, offset=offset)
         return await self._paths(project_id, [[row.id] for row in rows]), count
 
@@ -387,14 +392,19 @@ def _lanes_naming(*pinned: str) -> Select[Any]:
 
 _EDGE = relations.alias("r")
 _AT_TIMES = statement("at_times")
+_MEMORY_STANDS = statement("memory_stands")
 
 
 @cache
-def _page(*pinned: str, many: bool) -> Select[Any]:
-    """A page of the relations of lanes: sorted, or if there are many, in the order of the index."""
+def _page(*pinned: str, many: bool, expired: bool) -> Select[Any]:
+    """A page of the relations of lanes: sorted, or if there are many, in the order of the index.
+
+    The memories of relations are looked up in that order, as far as the page reaches.
+    """
     of_lane = lanes.c.id == _EDGE.c.lane_id
-    order = (_EDGE.c.valid_from.desc(), _EDGE.c.id)
-    query = select(_EDGE.c.id).where(_AT_TIMES)
+    columns = (_EDGE.c.id, _EDGE.c.lane_id, _EDGE.c.memory_id, _EDGE.c.valid_from)
+    rows: Any = _EDGE
+    query = select(*columns).where(_AT_TIMES)
     if many:
         # With the LIMIT, the planner looks each lane up instead of joining all of the owner.
         own = select(lanes.c.id).where(of_lane, lanes_with(pinned)).correlate(_EDGE).limit(1)
@@ -402,11 +412,17 @@ def _page(*pinned: str, many: bool) -> Select[Any]:
         query = query.where(_EDGE.c.project_id == IN_PROJECT)
     else:
         query = query.join(lanes, of_lane).where(lanes_with(pinned))
-    return query.order_by(*order).limit(_LIMIT).offset(bindparam("offset", type_=Integer))
+        query = query.order_by(_EDGE.c.valid_from.desc(), _EDGE.c.id)
+        # OFFSET 0: a condition on the memory is not a part of the query that sorts all rows.
+        rows = query.offset(literal_column("0", Integer)).subquery("r")
+        query = select(rows.c.id)
+    query = query if expired else query.where(_MEMORY_STANDS)
+    query = query.order_by(rows.c.valid_from.desc(), rows.c.id)
+    return query.limit(_LIMIT).offset(bindparam("offset", type_=Integer))
 
 
 @cache
-def _count(*pinned: str) -> Select[Any]:
+def _count(*pinned: str, expired: bool) -> Select[Any]:
     """The number of the relations of lanes, up to `limit`, in up to `limit` of the newest lanes."""
     newest = (
         select(lanes.c.id)
@@ -416,6 +432,7 @@ def _count(*pinned: str) -> Select[Any]:
         .subquery("newest")
     )
     of_lane = select(_EDGE.c.id).where(_EDGE.c.lane_id == newest.c.id, _AT_TIMES)
+    of_lane = of_lane if expired else of_lane.where(_MEMORY_STANDS)
     edges = of_lane.limit(_LIMIT).lateral("edges")
     some = select(edges.c.id).select_from(newest.join(edges, true())).limit(_LIMIT)
     return select(func.count()).select_from(some.subquery("some"))

@@ -1,7 +1,6 @@
 -- Relations by id, with the names under which their entities are shown. Of a relation that names its
 -- source, the entities' own names. `conflict_id`: of a current relation, the open conflict of the
--- memory that states it. `expired`: the expiration date of that memory is over on the day of `at`,
--- or today.
+-- memory that states it.
 SELECT r.id, r.relation, r.valid_from, r.valid_to, r.created_at, r.expired_at, r.memory_id,
        r.event_id, sr.id AS source_id, dr.id AS destination_id,
        CASE WHEN sr.id = dr.id THEN s.name ELSE sr.name END AS source,
@@ -10,12 +9,7 @@ SELECT r.id, r.relation, r.valid_from, r.valid_to, r.created_at, r.expired_at, r
            SELECT {open_conflict.sql} FROM memories
            WHERE memories.id = r.memory_id AND memories.lane_id = r.lane_id
              AND memories.state = 'ACTIVE' AND r.expired_at IS NULL
-       ) AS conflict_id, coalesce((
-           SELECT m.expiration_date
-                  < (coalesce(CAST(:at AS timestamptz), now()) AT TIME ZONE 'UTC')::date
-           FROM memories m
-           WHERE m.id = r.memory_id AND m.lane_id = r.lane_id AND m.state = 'ACTIVE'
-       ), false) AS expired
+       ) AS conflict_id, NOT {memory_stands.sql} AS expired
 FROM relations r
 JOIN entities s ON s.id = r.source_id
 JOIN entities d ON d.id = r.destination_id

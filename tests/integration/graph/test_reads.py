@@ -198,6 +198,32 @@ async def test_an_export_needs_an_id(service: Service) -> None:
     assert (await service.client.get(f"{GRAPH}export/")).status_code == 400
 
 
+async def test_the_graph_shows_no_relation_of_an_expired_memory(service: Service) -> None:
+    await drawn(service, *FAMILY[:1])
+    of_2019 = {"timestamp": 1_551_398_400, "expiration_date": "2020-01-01"}
+    await drawn(service, FAMILY[1], **of_2019)
+    await drawn(service, *FAMILY[2:4])
+    near = ["User has_sister Ines", "User has_friend Kim"]
+    assert await graph(service, entity="Ines", hops=3) == near
+    every = ["User has_friend Kim", "Bosch located_in Stuttgart", "User has_sister Ines"]
+    assert await graph(service) == every
+    pages = []
+    for page in (1, 2, 3):
+        params: dict[str, Any] = MAYA | {"page": page, "page_size": 1}
+        pages.append((await service.client.get(GRAPH, params=params)).json())
+    assert [texts(page["results"]) for page in pages] == [[text] for text in every]
+    assert {page["count"] for page in pages} == {3}
+    assert pages[-1]["next"] is None
+    # On request, and at a time before the date.
+    expired = "Ines works_at Bosch"
+    for params in ({"show_expired": True}, {"valid_at": "2019-05-01"}):
+        assert expired in await graph(service, entity="Ines", **params)
+        assert expired in await graph(service, **params)
+    [row] = [r for r in await listed(service) if r["expiration_date"]]
+    await service.client.put(f"/v1/memories/{row['id']}/", json={"expiration_date": None})
+    assert expired in await graph(service)
+
+
 async def test_a_search_returns_no_relation_of_an_expired_memory(service: Service) -> None:
     await drawn(service, FAMILY[0])
     await drawn(service, FAMILY[1], expiration_date="2020-01-01")
