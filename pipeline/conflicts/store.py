@@ -1,7 +1,7 @@
 """Store of conflicts: reads, and resolutions as events.
 
     OPEN ──resolve──► RESOLVED   by a person: an event with a receipt; an undo opens it again
-    OPEN ──change───► RESOLVED   no two statements against each other stand
+    OPEN ──change───► RESOLVED   no two statements against each other stand; one may have expired
 
 Conflicts are written with the memories: see pipeline/lanes/effects.
 """
@@ -41,6 +41,7 @@ from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
 from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
+from pipeline.memories.expiration import unexpired
 
 NO_SUCH_CONFLICT = "Conflict not found or you don't have permission to access it."
 
@@ -55,7 +56,7 @@ class Resolution(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemberStatement:
-    """A statement of a conflict. `standing`: the memory still has this text.
+    """A statement of a conflict. `standing`: the memory still has this text, and has not expired.
 
     `text`: None once a person has deleted the memory.
     """
@@ -189,6 +190,7 @@ _STANDING = and_(
     _ITS_MEMORY,
     memories.c.state == "ACTIVE",
     memories.c.text_hash == conflict_members.c.text_hash,
+    unexpired(),
 )
 _against = conflict_members.alias("against")
 _other = memories.alias("other")
@@ -212,6 +214,7 @@ _CONTESTED = (
                 _other.c.lane_id == _against.c.lane_id,
                 _other.c.state == "ACTIVE",
                 _other.c.text_hash == _against.c.text_hash,
+                unexpired(_other),
             ),
         )
     )

@@ -230,6 +230,31 @@ async def test_a_change_by_a_person_resolves_it_and_a_third_voice_does_not(
     assert shown["state"] == "RESOLVED"
 
 
+async def test_a_statement_that_expires_ends_the_conflict(service: Service) -> None:
+    for message in (LYON, GRAZ):
+        await say(service.engine, message)
+    [conflict] = await open_conflicts(service)
+    [graz] = [row for row in await service.listed() if row["memory"] == GRAZ.text]
+
+    async def expire(day: str | None) -> None:
+        body = {"expiration_date": day}
+        answer = await service.client.put(f"/v1/memories/{graz['id']}/", json=body)
+        assert answer.status_code == 200, answer.text
+
+    await expire("2020-01-01")
+    assert await flags(service) == {LYON.text: None}
+    assert await open_conflicts(service) == []
+    url = f"{CONFLICTS}{conflict['id']}/"
+    shown = (await service.client.get(url)).json()
+    assert (shown["state"], shown["question"]) == ("RESOLVED", None)
+    refused = await service.client.post(f"{url}resolve/", json={"keep": "both"})
+    assert refused.status_code == 409
+    assert (await service.client.get(f"/v1/memories/{graz['id']}/")).json()["conflict_id"] is None
+    await expire(None)
+    assert set((await flags(service)).values()) == {conflict["id"]}
+    assert len(await open_conflicts(service)) == 1
+
+
 async def test_a_wrong_resolution_is_refused_and_changes_nothing(service: Service) -> None:
     for message in (LYON, GRAZ):
         await say(service.engine, message)
