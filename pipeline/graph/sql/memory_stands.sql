@@ -3,5 +3,5 @@
 coalesce((
     SELECT m.expiration_date >= (coalesce(CAST(:at AS timestamptz), now()) AT TIME ZONE 'UTC')::date
     FROM memories m
-    WHERE m.id = r.memory_id AND m.lane_id = r.lane_id AND m.state = 'ACTIVE'
+    WHERE m.id = r.memory_id AND m.lane_id = r.lane_id
 ), true)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.stores import Ledger
 from tests.integration.ingest.test_graph import Edge, Scripted
@@ -222,6 +223,18 @@ async def test_the_graph_shows_no_relation_of_an_expired_memory(service: Service
     [row] = [r for r in await listed(service) if r["expiration_date"]]
     await service.client.put(f"/v1/memories/{row['id']}/", json={"expiration_date": None})
     assert expired in await graph(service)
+
+
+async def test_an_expired_statement_of_the_past_has_no_relation_either(service: Service) -> None:
+    service.engine.with_model(RulesModel())
+    days = {day: int(datetime(2026, 3, day, tzinfo=UTC).timestamp()) for day in (5, 10)}
+    await service.add("I live in Oslo.", timestamp=days[10])
+    await service.add("I moved to Rome.", timestamp=days[5], expiration_date="2020-01-01")
+    body = {"filters": MAYA, "valid_at": "2026-03-06"}
+    for shown in ({}, {"show_expired": True}):
+        listed = (await service.client.post(LIST, json=body | shown)).json()["results"]
+        assert len(listed) == len(shown)
+        assert len(await graph(service, valid_at="2026-03-06", **shown)) == len(shown)
 
 
 async def test_a_search_returns_no_relation_of_an_expired_memory(service: Service) -> None:
