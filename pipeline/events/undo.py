@@ -8,7 +8,7 @@ the lanes are locked only for these, for any number of memories.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -187,7 +187,8 @@ class Undo:
                 shown = await show_late_statements(
                     connection, changed, plan.superseded, event_id=event_id, key_id=states["key_id"]
                 )
-                gone, back = await _relations(connection, event)
+                skipped = [step.memory.id for step in plan.steps if step.obstacle]
+                gone, back = await _relations(connection, event, skipped)
                 await _withdraw_suggestions(connection, event_id)
                 at = await _mark(connection, event_id)
                 await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
@@ -392,16 +393,21 @@ def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
     }
 
 
-async def _relations(connection: AsyncConnection, event: Row[Any]) -> tuple[int, int]:
+async def _relations(
+    connection: AsyncConnection, event: Row[Any], skipped: Collection[UUID]
+) -> tuple[int, int]:
     """Expire the event's relations; restore those it ended, unless they were stated again.
 
-    A relation whose successor was ended by a later event ends then, as if the event had never been.
-    The event's relations held at no time, also those that it stated as ended.
+    The memories `skipped` stay as they are: so do their current relations, and none of their former
+    ones is restored. A relation whose successor was ended by a later event ends then, as if the
+    event had never been. The event's relations held at no time, also those that it stated as ended.
     """
     in_project = relations.c.project_id == event.project_id
     mine = and_(relations.c.event_id == event.id, in_project)
     closed = await _closed_later(connection, event)
-    shown = or_(relations.c.expired_at.is_(None), relations.c.valid_to.is_not(None))
+    moves = or_(relations.c.memory_id.is_(None), ~among(relations.c.memory_id, skipped))
+    current = and_(relations.c.expired_at.is_(None), moves)
+    shown = or_(current, relations.c.valid_to.is_not(None))
     gone = await connection.execute(
         update(relations)
         .where(mine, shown)
@@ -423,7 +429,7 @@ async def _relations(connection: AsyncConnection, event: Row[Any]) -> tuple[int,
         await connection.execute(ended.values(**end))
     back = await connection.execute(
         update(relations)
-        .where(relations.c.ended_by == event.id, in_project, ~stored_again)
+        .where(relations.c.ended_by == event.id, in_project, moves, ~stored_again)
         .values(valid_to=None, expired_at=None, ended_by=None)
     )
     return gone.rowcount, back.rowcount

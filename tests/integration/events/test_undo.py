@@ -495,6 +495,20 @@ async def test_an_undo_brings_back_no_relation_that_a_person_ended(
     assert await engine.relations("brother Sam") == []
 
 
+async def test_force_leaves_the_relations_of_a_memory_that_it_skips(engine: Engine) -> None:
+    first = await says(engine, "I live in Oslo.", 1)
+    await says(engine, "I live in Oslo.", 2)
+    undone = await engine.undo(first, force=True)
+    assert (len(undone.skipped), undone.relations_gone) == (1, 0)
+    assert await engine.texts() == ["User lives in Oslo"]
+    assert [edge.destination for edge in await engine.relations("User lives")] == ["Oslo"]
+    moved = await says(engine, "I moved to Rome.", 3)
+    await says(engine, "I live in Rome.", 4)
+    await engine.undo(moved, force=True)
+    assert await engine.texts() == ["User lives in Rome"]
+    assert [edge.destination for edge in await engine.relations("User lives")] == ["Rome"]
+
+
 async def test_bad_input_is_refused_by_name(service: Service) -> None:
     assert (await service.client.post("/v1/event/7/undo/")).status_code == 400
     assert (await service.client.post(f"/v1/event/{uuid4()}/undo/")).status_code == 404
