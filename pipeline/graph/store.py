@@ -341,7 +341,8 @@ class Graph:
         ids = list(dict.fromkeys(relation_id for way in ways for relation_id in way))
         if not ids:
             return []
-        values = {"ids": ids, "project_id": project_id, "at": times.valid_at or times.as_of}
+        values = {"ids": ids, "project_id": project_id, "as_of": times.as_of}
+        values["at"] = times.valid_at or times.as_of
         rows = await self._direct.rows(statement("relations"), values)
         views = {row.id: RelationView(**row) for row in rows if expired or not row.expired}
         return [
@@ -402,7 +403,8 @@ def _page(*pinned: str, many: bool, expired: bool) -> Select[Any]:
     The memories of relations are looked up in that order, as far as the page reaches.
     """
     of_lane = lanes.c.id == _EDGE.c.lane_id
-    columns = (_EDGE.c.id, _EDGE.c.lane_id, _EDGE.c.memory_id, _EDGE.c.valid_from)
+    names = ("id", "lane_id", "memory_id", "valid_from", "created_at", "expired_at")
+    columns = [_EDGE.c[name] for name in names]
     rows: Any = _EDGE
     query = select(*columns).where(_AT_TIMES)
     if many:

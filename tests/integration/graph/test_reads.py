@@ -237,6 +237,35 @@ async def test_an_expired_statement_of_the_past_has_no_relation_either(service: 
         assert len(await graph(service, valid_at="2026-03-06", **shown)) == len(shown)
 
 
+async def test_the_date_that_a_memory_had_at_a_time_counts_for_its_relations(
+    service: Service,
+) -> None:
+    service.engine.with_model(RulesModel())
+    days = {day: int(datetime(2026, 3, day, tzinfo=UTC).timestamp()) for day in (5, 10)}
+    await service.add("I live in Oslo.", timestamp=days[5])
+    async with service.engine.ledger.engine.connect() as connection:
+        then = (await connection.scalars(select(func.clock_timestamp()))).one().isoformat()
+    await service.add("I moved to Rome.", timestamp=days[10], expiration_date="2020-01-01")
+    oslo, rome = "User lives_in Oslo", "User lives_in Rome"
+    for at, shown in (
+        ({}, []),
+        ({"as_of": then}, [oslo]),
+        ({"valid_at": "2026-03-06"}, [oslo]),
+        ({"valid_at": "2026-03-11"}, []),
+    ):
+        assert await graph(service, **at) == shown
+        assert await graph(service, entity="User", **at) == shown
+        query = {"query": "Where do I live?", "filters": MAYA, **at}
+        relations = (await service.client.post(SEARCH, json=query)).json()["relations"]
+        assert texts(relations) == shown
+        body = {"filters": MAYA, **at}
+        assert len((await service.client.post(LIST, json=body)).json()["results"]) == len(shown)
+    [row] = await listed(service)
+    await service.client.put(f"/v1/memories/{row['id']}/", json={"expiration_date": None})
+    assert await graph(service) == await graph(service, valid_at="2026-03-11") == [rome]
+    assert await graph(service, as_of=then) == [oslo]
+
+
 async def test_a_search_returns_no_relation_of_an_expired_memory(service: Service) -> None:
     await drawn(service, FAMILY[0])
     await drawn(service, FAMILY[1], expiration_date="2020-01-01")
