@@ -17,6 +17,7 @@ from deploy.stack.identity import alive, rss_mb, send, wait_gone
 from deploy.stack.journal import Phase, ProcessNote, Report, State, read
 from deploy.stack.layout import PROJECT_ROOT, Layout, command_line
 from deploy.stack.log_view import merged
+from deploy.stack.maintenance import alone
 from deploy.stack.postgres import end_backends
 from deploy.stack.programs import (
     check_command,
@@ -97,7 +98,11 @@ def up(
 def _start(
     settings: Settings, layout: Layout, saved: SavedSettings, programs: Path | None, *, brief: bool
 ) -> int:
-    """Start a supervisor, and save the settings once everything is healthy."""
+    """Start a supervisor, and save the settings once everything is healthy.
+
+    Errors: StackError if another command has started servers on the data directory.
+    """
+    _require_no_servers(layout)
     supervisor = _detach(layout, programs)
     try:
         code = _await_healthy(layout, supervisor, brief)
@@ -109,6 +114,16 @@ def _start(
     if code == 0:
         saved.write(saved.current(settings))
     return code
+
+
+def _require_no_servers(layout: Layout) -> None:
+    """Check that no other command has started servers; another `up` may. Errors: StackError."""
+    try:
+        with alone(layout):
+            return
+    except StackError:
+        if not is_running(layout):
+            raise
 
 
 def _roll(

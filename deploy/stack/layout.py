@@ -74,6 +74,11 @@ class Layout:
         return self.run / "lock"
 
     @property
+    def servers_lock(self) -> Path:
+        """Lock file of the process that starts servers, see maintenance.py."""
+        return self.run / "servers.lock"
+
+    @property
     def state(self) -> Path:
         """File of the stack's state."""
         return self.run / "state.json"
@@ -119,7 +124,8 @@ class Layout:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.run, self.logs):
                 folder.mkdir(mode=0o700, exist_ok=True)
-            self.lock.touch(mode=0o600)
+            for file in (self.lock, self.servers_lock):
+                file.touch(mode=0o600)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise StackError(

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from deploy.stack import control, ports
 from deploy.stack.failure import StackError
 from deploy.stack.layout import PROJECT_ROOT, Layout, command_line
+from deploy.stack.maintenance import alone
 from deploy.stack.programs import PROGRAMS, environment, own_kinds
 from deploy.stack.saved_settings import SavedSettings
 from deploy.stack.server import Server
@@ -61,13 +62,17 @@ def save(settings: Settings, saved: SavedSettings) -> None:
 def servers(
     settings: Settings, layout: Layout, *, running: bool, without: Sequence[type[Server]] = (Redis,)
 ) -> Iterator[list[Server]]:
-    """The servers that are needed: those of the running stack, else started for this block."""
+    """The servers that are needed: those of the running stack, else started for this block.
+
+    Errors: StackError if another command has started servers on the data directory.
+    """
     known = ports.read(layout.ports)
     with contextlib.ExitStack() as started:
         needed: list[Server] = []
-        for kind in own_kinds(settings):
-            if kind in without:
-                continue
+        kinds = [kind for kind in own_kinds(settings) if kind not in without]
+        if kinds and not running:
+            started.enter_context(alone(layout))
+        for kind in kinds:
             server = kind(layout.root, port=known.get(kind.name))
             if not server.ready():
                 if running and kind.name == "postgres":

@@ -19,6 +19,7 @@ from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, send, wait_gone
 from deploy.stack.journal import Journal, Phase, ProcessState, Report, State, read
 from deploy.stack.layout import Layout
+from deploy.stack.maintenance import alone
 from deploy.stack.programs import STOP_ORDER, Plan, Program, plan, running_edges
 from deploy.stack.rolling import GiveUp, roll
 from deploy.stack.waiting import wait_until
@@ -54,9 +55,9 @@ def supervise(
 ) -> State:
     """Run the stack until SIGTERM or SIGINT, or until it cannot start. Returns how it ended.
 
-    Errors: AlreadyRunning.
+    Errors: AlreadyRunning; StackError if another command has started servers.
     """
-    with _only_one(layout):
+    with _only_one(layout), alone(layout):
         end_leftovers(read(layout))
         layout.clear_metrics()
         journal = Journal(layout, settings, foreground=foreground)

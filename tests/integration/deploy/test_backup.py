@@ -17,6 +17,7 @@ from deploy.backup.backup import back_up
 from deploy.backup.restore import check, restore
 from deploy.cli.recovery import database_url, is_valid
 from deploy.stack.failure import StackError
+from deploy.stack.maintenance import alone
 from deploy.stack.saved_settings import parse
 from deploy.stack.servers import Postgres
 from pipeline.backup.manifest import differences, to_json
@@ -176,6 +177,24 @@ def test_a_stack_that_was_reset_has_its_settings_and_a_key_after_a_restore(
     assert stack.state().llm == "openai/gpt-x"
     assert "chroma" not in stack.state().processes
     assert asyncio.run(is_valid(database_url(Settings(), stack.layout), key))  # noqa: TID251
+
+
+def test_two_commands_start_no_servers_on_one_data_directory(
+    stack: LocalStack, tmp_path: Path
+) -> None:
+    """A second PostgreSQL beside the first one would damage the ledger."""
+    with_a_ledger(stack)
+    folder = str(tmp_path / "backup")
+    stack.layout.create()
+    with alone(stack.layout):
+        for refused in (stack.cli("reindex"), stack.memlane("backup", folder), stack.up()):
+            assert refused.returncode == 1, refused.stdout
+            assert "another command" in refused.stderr
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(StackError, match="another command"), alone(stack.layout):
+        pass
+    assert stack.memlane("backup", folder).returncode == 0
 
 
 def test_a_restore_into_a_stack_with_another_model_needs_a_yes(
