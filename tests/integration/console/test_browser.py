@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import pytest
 import uvicorn
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import Route
+from playwright.async_api import FrameLocator, Route
 
 from api.console.shared_part import SharedPart
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.stores import Ledger
 from tests.integration.console.test_memories import suggest
 from tests.support.api_service import Service, serving
-from tests.support.chromium import PHONE, chromium, tab
+from tests.support.chromium import PHONE, Tab, chromium, tab
 from tests.support.stack import wait_until
 
 PAGES = (
@@ -88,8 +88,7 @@ async def test_the_pages_of_one_event_and_one_memory_are_accessible(site: Site) 
 
 async def test_the_users_page_is_accessible(site: Site) -> None:
     """With all rights: the list, and one memory with its forms."""
-    body = {"user_id": "maya", "rights": ["read", "correct", "delete"]}
-    token = (await site.service.client.post("/v1/user-tokens/", json=body)).json()["token"]
+    token = await users_token(site, "maya")
     for options in ({"color_scheme": "dark", "viewport": PHONE}, {"color_scheme": "light"}):
         async with tab(site.browser, site.url, **options) as opened:
             await opened.page.goto(f"{site.url}/user/#{token}", wait_until="commit")
@@ -141,19 +140,74 @@ async def test_live_says_that_the_ledger_is_down_and_goes_on_after_that(
         assert await opened.page.get_by_text("Temporarily unavailable").count() == 0
 
 
+async def embedded(opened: Tab, url: str) -> FrameLocator:
+    """The inside of a frame of another page, which shows this address."""
+    frame = f'<h1>Chat</h1><iframe src="{url}" width="600" height="600" title="Yours"></iframe>'
+
+    async def chat(route: Route) -> None:
+        await route.fulfill(
+            body=f"<html lang=en><title>Chat</title><main>{frame}</main>", content_type="text/html"
+        )
+
+    await opened.page.route("**/chat", chat)
+    await opened.open("/chat")
+    return opened.page.frame_locator("iframe")
+
+
 async def test_a_page_that_embeds_the_users_page_shows_that_its_token_has_ended(
     site: Site,
 ) -> None:
-    frame = f'<h1>Chat</h1><iframe src="{site.url}/user/#mlu_ended" width="600"></iframe>'
-
-    async def chat(route: Route) -> None:
-        await route.fulfill(body=f"<main>{frame}</main>", content_type="text/html")
-
     async with tab(site.browser, site.url) as opened:
-        await opened.page.route("**/chat", chat)
-        await opened.open("/chat")
-        inside = opened.page.frame_locator("iframe")
+        inside = await embedded(opened, f"{site.url}/user/#mlu_ended")
         await inside.get_by_text("This page has ended.").wait_for()
+
+
+async def users_token(site: Site, user_id: str) -> str:
+    """A token of this user with all rights."""
+    body = {"user_id": user_id, "rights": ["read", "correct", "delete"]}
+    return str((await site.service.client.post("/v1/user-tokens/", json=body)).json()["token"])
+
+
+@pytest.mark.parametrize("page", ["list", "memory"])
+async def test_an_embedded_page_deletes_a_memory_only_after_a_question(
+    site: Site, page: str
+) -> None:
+    """By keyboard: Enter twice on Delete asks, and takes the question back."""
+    await site.service.add("I keep bees.", user_id=page)
+    token = await users_token(site, page)
+    async with tab(site.browser, site.url) as opened:
+        inside = await embedded(opened, f"{site.url}/user/#{token}")
+        if page == "memory":
+            await inside.get_by_text("Correct, history").click()
+            await inside.get_by_text("How it came to be").wait_for()
+        yes = inside.get_by_role("button", name="Yes, delete")
+        await inside.locator("summary").focus()
+        await opened.page.keyboard.press("Enter")
+        await yes.wait_for()
+        assert await opened.violations() == []
+        await opened.page.keyboard.press("Enter")
+        await yes.wait_for(state="hidden")
+        assert len(await site.service.listed(user_id=page)) == 1
+        await opened.page.keyboard.press("Enter")
+        await opened.page.keyboard.press("Tab")
+        await opened.page.keyboard.press("Enter")
+        await inside.get_by_text("It is deleted.").wait_for()
+    assert await site.service.listed(user_id=page) == []
+
+
+async def test_a_memory_of_the_users_page_is_deleted_without_scripts(site: Site) -> None:
+    await site.service.add("I keep goats.", user_id="ada")
+    token = await users_token(site, "ada")
+    async with tab(site.browser, site.url, java_script_enabled=False) as opened:
+        await opened.page.goto(f"{site.url}/user/", wait_until="commit")
+        await opened.page.fill("input[name=token]", token)
+        await opened.click("button:has-text('Show')", "text=goats >> nth=0")
+        await opened.click("summary", "button:has-text('Yes, delete')")
+        await opened.click("summary", "summary:has-text('Delete')")
+        assert await opened.page.get_by_role("button", name="Yes, delete").count() == 0
+        await opened.click("summary", "button:has-text('Yes, delete')")
+        await opened.click("button:has-text('Yes, delete')", "text=It is deleted.")
+    assert await site.service.listed(user_id="ada") == []
 
 
 async def test_an_event_is_followed_until_it_ends(site: Site) -> None:
