@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import Select, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -230,13 +231,23 @@ class Seals:
                 return Check(sealed, waiting, faults)
 
     async def checkpoints(self, project_id: ProjectId, *, after: int) -> Sequence[Checkpoint]:
-        """Return recorded heads with numbers after `after`, at most 1,000."""
-        query = select(seal_checkpoints).where(
-            seal_checkpoints.c.project_id == project_id, seal_checkpoints.c.number > after
-        )
-        ordered = query.order_by(seal_checkpoints.c.number).limit(MOST_CHECKPOINTS)
+        """Return recorded heads with numbers after `after`, oldest first, at most 1,000."""
+        number = seal_checkpoints.c.number
+        query = select(seal_checkpoints).where(number > after).order_by(number)
+        return await self._checkpoints(project_id, query.limit(MOST_CHECKPOINTS))
+
+    async def newest_checkpoints(
+        self, project_id: ProjectId, *, before: int, limit: int
+    ) -> Sequence[Checkpoint]:
+        """Return recorded heads with numbers before `before`, newest first."""
+        number = seal_checkpoints.c.number
+        query = select(seal_checkpoints).where(number < before).order_by(number.desc())
+        return await self._checkpoints(project_id, query.limit(limit))
+
+    async def _checkpoints(self, project_id: ProjectId, query: Select[Any]) -> Sequence[Checkpoint]:
+        mine = query.where(seal_checkpoints.c.project_id == project_id)
         async with self._snapshots.connect() as connection:
-            rows = (await connection.execute(ordered)).all()
+            rows = (await connection.execute(mine)).all()
         return [
             Checkpoint(
                 row.number,

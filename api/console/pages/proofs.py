@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
 
+from fastapi import APIRouter, Query, Request, Response
+
+from api.console.cursors import PAGE
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
@@ -12,27 +15,47 @@ from api.dependencies import Given
 from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
 from api.http.ids import uuid
+from api.verification import responses as verification_responses
 from api.verification import routes
+from api.verification.responses import HeadJson
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.tenants import Access
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
+# Greater than the number of any head.
+NEWEST = 2**62
+
 
 @router.get("/verify")
 async def verify(
-    request: Request, api: Given, session: Viewing, check: str = "", cursor: str = ""
+    request: Request,
+    api: Given,
+    session: Viewing,
+    check: str = "",
+    cursor: str = "",
+    before: Annotated[int, Query(ge=0, le=NEWEST)] = NEWEST,
 ) -> Response:
-    """Compare one page of the project with its seals; the recorded heads."""
+    """Compare one page of the project with its seals; the recorded heads, newest first.
+
+    `before`: number of the last head of the page before.
+    """
     session.grant.require(Access.ADMIN)
-    page, heads = None, None
+    page, heads = None, list[HeadJson]()
     project, grant = session.project, session.grant
     [view] = await api.stores.ledger.projects.views(project.organization_id, project.id)
     if view.tamper_evidence:
-        heads = (await routes.heads(api, project, grant, 0))["results"]
+        rows = await api.stores.ledger.seals.newest_checkpoints(
+            project.id, before=before, limit=PAGE
+        )
+        heads = [verification_responses.checkpoint(row) for row in rows]
         if check:
             page = await routes.verify(api, project, grant, cursor or None)
-    return show(request, "verify.html", page=page, heads=heads, enabled=bool(view.tamper_evidence))
+    # The next page of heads does not check the project again.
+    next_page = {"check": "", "cursor": "", "before": str(heads[-1]["number"])} if heads else None
+    older = next_page if len(heads) == PAGE else None
+    enabled = bool(view.tamper_evidence)
+    return show(request, "verify.html", page=page, heads=heads, older=older, enabled=enabled)
 
 
 @router.get("/erasures")

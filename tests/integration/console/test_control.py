@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+import httpx
 import pytest
+from sqlalchemy import text
 
 from api.console.pages import replays
 from tests.support.api_service import Service
@@ -46,6 +48,31 @@ async def test_costs_health_and_verify_are_shown(service: Service, browser: Brow
     assert "ledger" in health
     assert "MEMLANE_DATABASE_URL" not in health  # not the operator's organization
     assert "no tamper evidence" in await browser.shown("/console/verify", check="1")
+
+
+async def test_recorded_heads_are_listed_newest_first_in_pages(
+    service: Service, browser: Browser
+) -> None:
+    heads = (
+        "INSERT INTO seal_checkpoints (project_id, number, counter, lanes, root, key_id, signature)"
+        " SELECT :project, n, n, 1, sha256(n::text::bytea), '', '' FROM generate_series(1, 60) n"
+    )
+    values = {"project": service.engine.project.id}
+    async with service.engine.ledger.engine.begin() as connection:
+        await connection.execute(
+            text("UPDATE projects SET tamper_evidence = true WHERE id = :project"), values
+        )
+        await connection.execute(text(heads), values)
+    first = await browser.get("/console/verify")
+    match = re.search(r'rel="next" href="([^"]+)"', first.text)
+    assert match
+    second = await browser.get("/console/verify" + match[1].replace("&amp;", "&"))
+
+    def numbers(page: httpx.Response) -> list[int]:
+        return [int(number) for number in re.findall(r'<td class="num">(\d+)</td>', page.text)]
+
+    assert numbers(first) + numbers(second) == list(range(60, 0, -1))
+    assert 'rel="next"' not in second.text
 
 
 async def test_a_replay_is_compared_and_discarded(service: Service, browser: Browser) -> None:
