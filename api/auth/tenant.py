@@ -5,6 +5,7 @@ or body must be the key's own, or for an admin key other projects of its organiz
 are reported as not found.
 
 Granted             the key's grant; a user's token is refused
+Validity            a function that tells later if the key is still valid
 Authenticated       the grant of a key or of a user's token: see api.auth.users
 Caller              the key's project; GET requires scope read, any other method write
 Adding              the key's project for adds; requires scope write, and is not in the audit log
@@ -15,7 +16,7 @@ OrganizationAdmin   the same; requires an admin key that belongs to no member
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
@@ -32,6 +33,7 @@ from pipeline.domain.tenants import Access
 from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.tenants.api_keys import NOT_FOR_USERS, Grant
 from pipeline.tenants.projects import NO_SUCH_PROJECT, Project
+from pipeline.tenants.secret import Secret
 
 TOKEN = APIKeyHeader(
     name="Authorization",
@@ -65,7 +67,8 @@ async def authenticated(
     if not key:
         raise Unauthorized(f"No API key. {HOW}")
     address = request.client.host if request.client else ""
-    grant = await api.keys.grant(key.strip(), address)
+    request.state.key_digest = Secret(key.strip()).digest
+    grant = await api.keys.grant_of(request.state.key_digest, address)
     if grant is None:
         raise Unauthorized(f"This API key is not valid. {HOW}")
     take_turns_as(grant.project.id)
@@ -75,6 +78,19 @@ async def authenticated(
         request.state.headers = allowance.headers()
         allowance.require()
     return grant
+
+
+def validity(
+    api: Annotated[Api, Depends(api_of)],
+    request: Request,
+    _: Annotated[Grant, Depends(authenticated)],
+) -> Callable[[], Awaitable[bool]]:
+    """A check for a long response: it tells later if the key of the request is still valid."""
+
+    async def is_valid() -> bool:
+        return await api.keys.grant_of(request.state.key_digest) is not None
+
+    return is_valid
 
 
 async def granted(grant: Annotated[Grant, Depends(authenticated)]) -> Grant:
@@ -211,6 +227,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 Authenticated = Annotated[Grant, Depends(authenticated)]
 Granted = Annotated[Grant, Depends(granted)]
+Validity = Annotated[Callable[[], Awaitable[bool]], Depends(validity)]
 Caller = Annotated[Project, Depends(caller)]
 Adding = Annotated[Project, Depends(adding)]
 Reader = Annotated[Project, Depends(reader)]

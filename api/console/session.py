@@ -100,17 +100,22 @@ def require_same_origin(request: Request, settings: Settings) -> None:
 
 async def session_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> ConsoleSession:
     """The session of the request. Errors: SignInNeeded; Overloaded above the key's rate limit."""
-    token = Secret(request.cookies.get(COOKIE, ""))
-    digest = await api.stores.ledger.console_sessions.key(token) if token.key else None
-    grant = None if digest is None else await api.keys.grant_of(digest)
+    token = request.cookies.get(COOKIE, "")
+    grant = await grant_of(token, api)
     if grant is None:
         raise SignInNeeded("Sign in first.")
     take_turns_as(grant.project.id)
     if allowance := api.keys.allowance(grant):
         allowance.require()
-    request.state.session = ConsoleSession(token.key, grant)
+    request.state.session = ConsoleSession(token, grant)
     know_visitor(request)
-    return ConsoleSession(token.key, grant)
+    return ConsoleSession(token, grant)
+
+
+async def grant_of(token: str, api: Api) -> Grant | None:
+    """The grant of a session's key; None if the session or its key has ended."""
+    digest = await api.stores.ledger.console_sessions.key(Secret(token)) if token else None
+    return None if digest is None else await api.keys.grant_of(digest)
 
 
 Known = Annotated[ConsoleSession, Depends(session_of)]

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 from fastapi import APIRouter, Query, Request
 
-from api.auth.tenant import Caller, Granted
+from api.auth.tenant import Caller, Granted, Validity
 from api.dependencies import Api, Given
 from api.events import responses as event_responses
 from api.events.query import EventsQueried
@@ -66,14 +66,15 @@ async def receipt_of(view: EventView, api: Api, project: Project) -> EventJson:
 
 
 @router.get("/v1/event/{event_id}/stream/", response_class=EventStream)
-async def stream(event_id: str, api: Given, project: Caller) -> EventStream:
+async def stream(event_id: str, api: Given, project: Caller, valid: Validity) -> EventStream:
     """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
     `end` with the whole event. A comment every 15 s prevents proxies from closing the connection.
+    The stream ends early if the key is revoked or expires.
     """
     identity = uuid("event_id", event_id)
     ledger = api.stores.ledger.events
     await ledger.status(project.id, identity)  # 404 must be sent before the stream starts
-    frames = live(project.id, identity, events=ledger, watch=api.watch)
+    frames = live(project.id, identity, events=ledger, watch=api.watch, allowed=valid)
     return EventStream(frames, headers=UNBUFFERED)
 
 

@@ -6,7 +6,7 @@ Source: the HTML standard, section 9.2.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from api.events import responses as event_responses
 from api.events.responses import EventJson, ProgressJson
 from api.events.watch import EventWatch
 from pipeline.domain.tenants import ProjectId
-from pipeline.events.store import Events
+from pipeline.events.store import Events, Progress
 
 # Proxies close connections that are silent for 30 to 60 s.
 HEARTBEAT_S = 15.0
@@ -38,16 +38,25 @@ async def live(
     *,
     events: Events,
     watch: EventWatch,
+    allowed: Callable[[], Awaitable[bool]],
     heartbeat_s: float = HEARTBEAT_S,
 ) -> AsyncIterator[bytes]:
-    """A `stage` frame now and at each change; at the event's end an `end` frame with the event."""
+    """A `stage` frame now and at each change; at the event's end an `end` frame with the event.
+
+    The stream ends without an `end` frame at the first change or heartbeat at which it is no longer
+    `allowed`.
+    """
     with watch.following(event_id) as changes:
         ended = False
         while not ended:
             try:
                 async with asyncio.timeout(heartbeat_s):
-                    change = await changes.get()
+                    change: Progress | None = await changes.get()
             except TimeoutError:
+                change = None
+            if not await allowed():
+                return
+            if change is None:
                 yield HEARTBEAT
                 continue
             yield frame("stage", event_responses.progress(change))

@@ -16,7 +16,7 @@ from api.console.cursors import PAGE, At
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show, show_beside
-from api.console.session import Changing, ConsoleSession, Viewing
+from api.console.session import Changing, ConsoleSession, Viewing, grant_of
 from api.console.waterfall import waterfall
 from api.console.word_marks import MarkBudget, source_parts
 from api.dependencies import Api, Given
@@ -74,6 +74,8 @@ async def event(event_id: str, request: Request, api: Given, session: Viewing) -
 @router.get("/events/{event_id}/stream")
 async def stream(event_id: str, request: Request, api: Given, session: Viewing) -> LimitedStream:
     """The event's page part again at each change, as Server-Sent Events, until the event ends.
+
+    The stream ends with the session, at the next change or heartbeat after it.
 
     429 if the project has too many of these streams open.
     """
@@ -179,7 +181,7 @@ async def _next(changes: asyncio.Queue[Progress]) -> Progress | None:
 async def _frames(
     request: Request, api: Api, session: ConsoleSession, event_id: UUID
 ) -> AsyncIterator[bytes]:
-    """A frame with the page part for each change, and `end` at the end of the event.
+    """A frame with the page part for each change, and `end` at the end of the event or the session.
 
     The part is the same for all sessions, so the streams of an event share its frames.
     """
@@ -194,6 +196,8 @@ async def _frames(
         ended = False
         while not ended:
             change = await _next(changes)
+            if await grant_of(session.token, api) is None:
+                break
             if change is None:
                 yield HEARTBEAT
                 continue

@@ -29,6 +29,7 @@ from tests.support.api_service import (
     serving,
 )
 from tests.support.engine import Engine
+from tests.support.stack import wait_until
 from tests.support.troubled import Troubled
 
 
@@ -63,6 +64,7 @@ class Stream:
     watch: EventWatch
     event_id: UUID
     heartbeat_s: float = 15.0
+    allowed: bool = True
     chunks: AsyncIterator[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -71,8 +73,12 @@ class Stream:
             self.event_id,
             events=self.engine.ledger.events,
             watch=self.watch,
+            allowed=self.is_allowed,
             heartbeat_s=self.heartbeat_s,
         )
+
+    async def is_allowed(self) -> bool:
+        return self.allowed
 
     async def next(self) -> tuple[str, dict[str, Any]]:
         """The next frame; comments before it are skipped."""
@@ -156,6 +162,38 @@ async def test_silence_is_filled_with_comments(engine: Engine, watch: EventWatch
     while (chunk := await anext(stream.chunks)) == HEARTBEAT:
         pass
     assert chunk.startswith(b"event: stage")
+
+
+@pytest.mark.parametrize("heartbeat_s", [0.01, 600.0])
+async def test_a_stream_ends_once_its_key_is_not_valid(
+    engine: Engine, watch: EventWatch, heartbeat_s: float
+) -> None:
+    """At the next change of the event, and without one at the next heartbeat."""
+    stream = Stream(engine, watch, await engine.add("I like jazz."), heartbeat_s=heartbeat_s)
+    await stream.next()
+    stream.allowed = False
+    if heartbeat_s > 1:
+        await engine.drain()
+    async with asyncio.timeout(30):
+        assert [chunk async for chunk in stream.chunks if chunk != HEARTBEAT] == []
+
+
+async def test_the_stream_of_a_revoked_key_tells_no_more(service: Service) -> None:
+    event_id = await accepted(service)
+    key = (await service.client.post("/v1/keys/", json={"name": "x", "scope": "read"})).json()
+    headers = {"Authorization": f"Token {key['key']}"}
+    path = f"/v1/event/{event_id}/stream/"
+    stream = asyncio.create_task(service.client.get(path, headers=headers))
+
+    async def followed() -> bool:
+        return any(waiting.last for waiting in service.api.watch._subscriptions)
+
+    await wait_until(followed, within_s=30, what="the first state")
+    await service.client.delete(f"/v1/keys/{key['id']}/")
+    await service.engine.drain()
+    async with asyncio.timeout(30):
+        answer = await stream
+    assert [name for name, _ in frames(answer.text)] == ["stage"]
 
 
 class Counting(Events):

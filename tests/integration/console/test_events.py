@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import ExitStack
 from html import unescape
 from uuid import uuid4
 
+import pytest
+
+from api.console.pages import events
 from api.console.word_marks import MOST_MARKED
 from api.http.streams import MOST_CONSOLE_STREAMS
 from pipeline.domain.events import AddOptions
 from tests.support.api_service import Service
 from tests.support.console_client import Browser, browsing, text_of
+from tests.support.stack import wait_until
 
 HOSTILE = '<script>alert("x")</script> <img src=x onerror=alert(1)> [a](javascript:1) \u202egnp.exe'
 
@@ -159,6 +164,34 @@ async def test_the_stream_sends_the_page_part_until_the_end(
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert "User lives in Berlin" in answer.text
     assert answer.text.endswith("event: end\ndata: \n\n")
+
+
+@pytest.mark.parametrize("heartbeat_s", [0.01, 600.0])
+async def test_the_stream_ends_once_its_key_is_revoked(
+    service: Service, monkeypatch: pytest.MonkeyPatch, heartbeat_s: float
+) -> None:
+    """At the next change of the event, and without one at the next heartbeat."""
+    monkeypatch.setattr(events, "HEARTBEAT_S", heartbeat_s)
+    event_id = await service.engine.add("I live in Berlin.")
+    body = {"name": "guest", "scope": "read"}
+    key = (await service.client.post("/v1/keys/", json=body)).json()
+    frames = service.api.event_frames
+    async with browsing(service.app, key["key"]) as browser:
+        stream = asyncio.create_task(browser.get(f"/console/events/{event_id}/stream"))
+
+        async def shown() -> bool:
+            return any(event._frame for event in frames._events.values())
+
+        await wait_until(shown, within_s=30, what="the first frame")
+        await service.client.delete(f"/v1/keys/{key['id']}/")
+        if heartbeat_s > 1:
+            await service.client.post(f"/v1/event/{event_id}/cancel/")
+        async with asyncio.timeout(30):
+            answer = await stream
+        assert answer.text.endswith("event: end\ndata: \n\n")
+        assert "cancelled" not in answer.text
+        page = await browser.get(f"/console/events/{event_id}")
+        assert page.headers["location"].startswith("/console/sign-in")
 
 
 async def test_unknown_ids_are_not_found(browser: Browser) -> None:
