@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from deploy.imports.chats import ConversationTurn, read_turns
 from deploy.imports.long_histories import shortened
 from deploy.imports.platform import platform_lines
 from deploy.stack.failure import StackError
+from deploy.stack.layout import command_line
 
 # Limits of one request: lines, bytes, and JSON values, of which each has at most one comma.
 MOST_LINES, MOST_BYTES, MOST_VALUES = 500, 500_000, 12_000
@@ -30,6 +32,9 @@ MOST_OPEN = 100
 # fill the next batch while one runs.
 MOST_OPEN_TURNS = 16
 WAIT_S = 30
+# Seconds without progress after which an import stops. An event that waits for a provider makes its
+# next attempt within an hour.
+STUCK_S, STUCK_WAITING_S = 600.0, 4_500.0
 
 File = Annotated[Path, typer.Argument(help="The file, JSON lines.", metavar="FILE", dir_okay=False)]
 User = Annotated[str | None, typer.Option("--user", help="Only of this user_id.")]
@@ -123,7 +128,7 @@ def import_source(
     Memories keep their times, and their ids if the server has no other project; no language model
     is called. Conversations are added turn by turn, like those of a chat backend. Run it again
     after an interruption: what is stored already changes nothing. Exit code 1 if a part could not
-    be stored.
+    be stored, or if no event progresses for ten minutes, because no worker runs.
     """
     with options(context).connect() as api:
         if kind is SourceKind.CHATS:
@@ -285,11 +290,34 @@ class ChatRun:
 
 
 def ended(api: ApiConnection, event_id: str) -> dict[str, Any]:
-    """The event, once it has ended."""
-    event = api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
-    while event["status"] in ("PENDING", "RUNNING"):
+    """The event, once it has ended.
+
+    Errors: StackError if neither it nor any other event of the project progresses for STUCK_S.
+    """
+    progress: object = None
+    since = 0.0
+    while True:
         event = api.get(f"/v1/event/{event_id}/", wait=WAIT_S)
-    return event
+        if event["status"] not in ("PENDING", "RUNNING"):
+            return event
+        totals = api.get("/v1/stats/")
+        state = [event[name] for name in ("status", "stage", "waiting")]
+        latest = [*state, totals["succeeded"], totals["failed"]]
+        limit_s = STUCK_WAITING_S if event["waiting"] else STUCK_S
+        if latest != progress:
+            progress, since = latest, time.monotonic()
+        elif time.monotonic() - since >= limit_s:
+            raise StackError(_stuck(event, limit_s))
+
+
+def _stuck(event: dict[str, Any], for_s: float) -> str:
+    """The message about an event that does not progress."""
+    state = event["waiting"]["code"] if event["waiting"] else event["status"]
+    return (
+        f"No event of the project has progressed for {for_s / 60:.0f} minutes; the import waits for"
+        f" {event['id']} ({state}). Check that a worker runs (`{command_line('status')}`), and"
+        " run the same command again: it continues."
+    )
 
 
 def checked(file: Path) -> Iterator[bytes]:

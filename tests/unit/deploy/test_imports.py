@@ -6,7 +6,10 @@ import os
 import pickle
 import sqlite3
 import sys
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,9 +19,10 @@ import orjson
 import pytest
 
 from api.adds.messages import MessageIn
+from deploy.cli import transfer
 from deploy.cli.connection import ApiConnection
-from deploy.cli.transfer import ImportRun
-from deploy.imports.chats import MOST_MESSAGES, read_turns
+from deploy.cli.transfer import ChatRun, ImportRun
+from deploy.imports.chats import MOST_MESSAGES, ConversationTurn, read_turns
 from deploy.imports.mem0 import Mem0Store, read_store
 from deploy.imports.platform import platform_lines
 from deploy.stack.failure import StackError
@@ -264,6 +268,69 @@ def test_an_import_says_how_many_versions_it_leaves_out(
     assert run.summary()["versions_left_out"] == left_out > 0
     run.show()
     assert f"{left_out} old versions of memories are left out" in capsys.readouterr().err
+
+
+@dataclass
+class Unattended:
+    """A server that accepts an event, which ends at look `last`, if ever.
+
+    `ended`: the number of ended events of the project at each look.
+    """
+
+    ended: Iterator[int]
+    waiting: dict[str, Any] | None = None
+    last: int | None = None
+    looks: int = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/stats/":
+            return httpx.Response(200, json={"succeeded": next(self.ended), "failed": 0})
+        if request.method == "POST":
+            body = {"event_id": FIRST, "events": [{"event_id": FIRST}]}
+            return httpx.Response(200, json=body)
+        self.looks += 1
+        status = "SUCCEEDED" if self.looks == self.last else "PENDING"
+        event: dict[str, Any] = {
+            "id": FIRST,
+            "status": status,
+            "waiting": self.waiting,
+            "results": [],
+        }
+        return httpx.Response(200, json=event | {"stage": None})
+
+    def connection(self) -> ApiConnection:
+        return ApiConnection("http://api", "key", transport=httpx.MockTransport(self))
+
+
+def test_an_import_that_no_worker_processes_stops_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transfer, "STUCK_S", 0.0)
+    lines = ImportRun(Unattended(repeat(0)).connection())
+    with pytest.raises(StackError, match=r"worker.*run the same command again"):
+        lines.send([b'{"type": "event"}'])
+    chats = ChatRun(Unattended(repeat(0)).connection(), user="maya")
+    with pytest.raises(StackError, match=r"worker.*run the same command again"):
+        chats.send([ConversationTurn([{"role": "user"}], "chat", "key")])
+
+
+def test_an_import_goes_on_waiting_while_other_events_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "STUCK_S", 0.0)
+    server = Unattended(chain(range(20), repeat(20)))
+    with pytest.raises(StackError):
+        ImportRun(server.connection()).send([b'{"type": "event"}'])
+    assert server.looks == 22
+
+
+def test_an_import_waits_longer_for_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "STUCK_S", 0.0)
+    wait = {"code": "LLM_UNAVAILABLE", "until": "2026-01-02T03:04:05Z"}
+    run = ImportRun(Unattended(repeat(0), wait, last=9).connection())
+    run.send([b'{"type": "event"}'])
+    assert run.failures == []
+    monkeypatch.setattr(transfer, "STUCK_WAITING_S", 0.0)
+    with pytest.raises(StackError, match="LLM_UNAVAILABLE"):
+        ImportRun(Unattended(repeat(0), wait).connection()).send([b'{"type": "event"}'])
 
 
 def test_lines_of_messages_become_turns_of_limited_length(tmp_path: Path) -> None:
