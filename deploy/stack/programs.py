@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deploy.stack import ports
@@ -151,6 +151,7 @@ def _program(
     layout: Layout, command: Command, name: str, ready: Callable[[], bool] | None = None
 ) -> Program:
     """One of our programs; `ready`: by default, if its ready file exists."""
+    command = replace(command, env={**command.env, "PROMETHEUS_MULTIPROC_NAME": name})
     ready_file = layout.ready_file(name)
 
     def prepare() -> Command:

@@ -8,6 +8,7 @@ import threading
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -15,6 +16,7 @@ from pydantic import SecretStr
 
 from api.dependencies import STUCK_S
 from api.system.figures import Figures
+from deploy.stack.command import inherited_environment
 from pipeline import telemetry
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
@@ -132,6 +134,31 @@ async def test_every_known_series_is_there_from_zero() -> None:
         "memlane_kicks_failed_total",
     ):
         assert figure(text, name) == 0, name
+
+
+COUNT = """
+from pipeline import telemetry
+telemetry.events_accepted.inc()
+telemetry.event_seconds.observe(1)
+telemetry.ledger_up.set(1)
+print(telemetry.exposition()[0].decode())
+"""
+
+
+async def test_a_restarted_process_goes_on_in_the_files_of_the_one_before(tmp_path: Path) -> None:
+    """So the number of files, and the time of each scrape, do not grow with the restarts."""
+    files = []
+    for restarts in range(1, 4):
+        env = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path), "PROMETHEUS_MULTIPROC_NAME": "worker-1"}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", COUNT, stdout=PIPE, env=inherited_environment() | env
+        )
+        text = (await process.communicate())[0].decode()
+        assert figure(text, "memlane_events_accepted_total") == restarts
+        assert figure(text, "memlane_event_seconds_count") == restarts
+        assert figure(text, "memlane_ledger_up") == 1
+        files.append(sorted(path.name for path in tmp_path.iterdir()))
+    assert files[0] == files[2]
 
 
 async def test_requests_are_counted_by_route_and_never_by_path(service: Service) -> None:

@@ -50,6 +50,8 @@ def test_every_process_of_the_stack_is_in_the_plan(layout: Layout) -> None:
     assert [program.name for program in made.servers] == ["postgres", "redis", "chroma"]
     edges = ["api", "api-2", "worker-1", "worker-2", "sweeper"]
     assert [program.name for program in made.edges] == edges
+    prepared = [program.prepare().env for program in made.edges]
+    assert [env["PROMETHEUS_MULTIPROC_NAME"] for env in prepared] == edges
 
 
 @pytest.mark.parametrize(
