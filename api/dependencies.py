@@ -94,13 +94,14 @@ class Api:
     async def _check_ledger(self) -> None:
         """Ping the ledger.
 
-        Errors: as `Ledger.ping`; LedgerUnavailable if its disk was full at the last add;
-        StoreUnavailable if adds are not written.
+        Errors: as `Ledger.ping`; LedgerUnavailable if its disk was full at the last add, or is
+        full; StoreUnavailable if adds are not written.
         """
         await self.stores.ledger.ping()
         adds = self.stores.ledger.group_commit
         if (error := adds.disk_full(STUCK_S)) is not None:
             raise error
+        await self.stores.ledger.disk_space.require()
         if adds.waited_s > STUCK_S:
             raise StoreUnavailable("adds are not written")
 

@@ -29,6 +29,7 @@ from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.leases import LaneLeases
 from pipeline.lanes.queue_view import QueueView
 from pipeline.lanes.store import Lanes
+from pipeline.ledger.disk_space import DiskSpace
 from pipeline.ledger.failures import read_only
 from pipeline.ledger.statistics import Statistics
 from pipeline.memories.accesses import AccessCounts
@@ -208,6 +209,7 @@ class Ledger(QueueStores, KnowledgeStores, AdministrationStores):
         QueueStores.__init__(self, pools, lanes, keys, answers_for)
         KnowledgeStores.__init__(self, pools, lanes.grace)
         AdministrationStores.__init__(self, pools, lanes.grace, keys, checkpoint_every)
+        self.disk_space = DiskSpace((pools.engine, pools.long, pools.adds, pools.verifying))
 
     async def ping(self) -> None:
         """Check that the database answers, and is no standby. Errors: LedgerUnavailable."""

@@ -87,7 +87,7 @@ class GroupCommit:
     def disk_full(self, within_s: float) -> LedgerUnavailable | None:
         """The error of the last write, if the disk of the ledger was full then.
 
-        None after `within_s` seconds: without adds, nothing else tells that there is space again.
+        None after `within_s` seconds: the adds may stop, because the process says it is not ready.
         """
         error, at = self._refused or (None, 0.0)
         return error if asyncio.get_running_loop().time() - at <= within_s else None

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from pipeline.ledger.byte_cache import ByteCache
-from pipeline.ledger.failures import LedgerUnavailable, translated
+from pipeline.ledger.failures import DISK_FULL, LedgerUnavailable, translated
 from pipeline.ledger.fair_pool import FairPool
 
 log = structlog.get_logger()
@@ -116,12 +116,14 @@ class _State:
     """State of an engine's connections.
 
     Those older than `suspect_before` may be dead. `pooler`: a pooler is between them and the
-    server. `statements_kept`: it keeps the prepared statements of a client.
+    server. `statements_kept`: it keeps the prepared statements of a client. `disk_full`: a
+    statement met a full disk.
     """
 
     suspect_before: float = 0.0
     pooler: bool = False
     statements_kept: bool = False
+    disk_full: bool = False
 
 
 _STATES: WeakKeyDictionary[Dialect, _State] = WeakKeyDictionary()
@@ -299,7 +301,27 @@ def _failed(context: ExceptionContext) -> DBAPIError | None:
         suspect_all(context.dialect)
     if isinstance(cause, OSError) or (isinstance(error, DBAPIError) and context.is_disconnect):
         return LedgerUnavailable(cause)
-    return translated(error) if isinstance(error, DBAPIError) else None
+    return noted(context.dialect, translated(error)) if isinstance(error, DBAPIError) else None
+
+
+def noted(dialect: Dialect, error: DBAPIError) -> DBAPIError:
+    """Return the error; a full disk is noted for its engine."""
+    full = isinstance(error, LedgerUnavailable) and error.refuses_writes == DISK_FULL
+    if full and (state := _STATES.get(dialect)):
+        state.disk_full = True
+    return error
+
+
+def is_full(engine: AsyncEngine) -> bool:
+    """Tell if a statement of this engine met a full disk since the last `clear_full`."""
+    state = _STATES.get(engine.dialect)
+    return state is not None and state.disk_full
+
+
+def clear_full(engine: AsyncEngine) -> None:
+    """Forget that a statement met a full disk."""
+    if state := _STATES.get(engine.dialect):
+        state.disk_full = False
 
 
 def is_stale(error: BaseException) -> bool:

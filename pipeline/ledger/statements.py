@@ -26,7 +26,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from pipeline.ledger.byte_cache import ByteCache
-from pipeline.ledger.engine import is_stale, suspect_all
+from pipeline.ledger.engine import is_stale, noted, suspect_all
 from pipeline.ledger.failures import LedgerUnavailable, translated
 
 # Errors of a server that shuts down or starts up, sent before it closes the connection.
@@ -146,7 +146,7 @@ class Direct:
                 error.connection_invalidated = True
             if error.connection_invalidated:  # else the pool would hand it out again
                 pooled.invalidate()
-            raise translated(error) from cause
+            raise noted(self._engine.dialect, translated(error)) from cause
         finally:
             pooled.close()
 

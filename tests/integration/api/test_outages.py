@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from api.auth.key_cache import KeyRing
 from api.dependencies import Api
@@ -17,6 +18,9 @@ from pipeline import __version__
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.domain.errors import ModelRejected
 from pipeline.domain.vectors import Vector
+from pipeline.ledger import disk_space
+from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.ledger.statements import Direct
 from pipeline.migrate import migrate
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
@@ -33,6 +37,7 @@ from tests.support.api_service import (
 )
 from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import build_ledger
+from tests.support.plans import recorded
 
 
 async def test_health_tells_which_store_is_away(service: Service) -> None:
@@ -70,6 +75,53 @@ async def test_a_full_disk_is_named(service: Service) -> None:
         await connection.execute(text("DROP TRIGGER refuse ON events"))
     await service.add("I like jazz.")
     assert (await service.client.get("/readyz")).json()["ledger"] == "ok"
+
+
+NO_SPACE = text("DO $$ BEGIN RAISE SQLSTATE '53100' USING MESSAGE = 'disk full'; END $$")
+
+
+async def ledger_state(service: Service) -> str:
+    return str((await service.client.get("/readyz")).json()["ledger"])
+
+
+async def meet_full_disk(engine: AsyncEngine, *, direct: bool) -> None:
+    if direct:
+        await Direct(engine).rows(NO_SPACE, {})
+    async with engine.begin() as connection:
+        await connection.execute(NO_SPACE)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_full_disk_is_named_for_as_long_as_it_lasts(
+    service: Service, monkeypatch: pytest.MonkeyPatch, direct: bool
+) -> None:
+    """Also if no add has met it: any statement tells, and a probe without effects ends it."""
+    engine = service.engine.ledger.engine
+    monkeypatch.setattr(disk_space, "PROBE_EVERY_S", 0.0)
+    with monkeypatch.context() as full:
+        full.setattr(disk_space, "PROBE", NO_SPACE)
+        assert await ledger_state(service) == "ok"
+        with pytest.raises(LedgerUnavailable):
+            await meet_full_disk(engine, direct=direct)
+        for _ in range(3):
+            assert await ledger_state(service) == "DiskFull"
+    assert await ledger_state(service) == "ok"
+    with recorded(engine) as statements:
+        assert await ledger_state(service) == "ok"
+    assert not any("generate_series" in words for words, _ in statements)
+
+
+async def test_a_full_disk_is_probed_once_in_ten_seconds(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = service.engine.ledger.engine
+    monkeypatch.setattr(disk_space, "PROBE", NO_SPACE)
+    with pytest.raises(LedgerUnavailable):
+        await meet_full_disk(engine, direct=True)
+    with recorded(engine) as statements:
+        for _ in range(3):
+            assert await ledger_state(service) == "DiskFull"
+    assert sum("53100" in words for words, _ in statements) == 1
 
 
 async def test_a_read_only_ledger_is_named(service: Service) -> None:
