@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # RFC 6052: the last 32 bits are an IPv4 address that is reached through a gateway.
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
+
+# Characters that names in other scripts have in place of a dot (RFC 3490).
+DOTS = str.maketrans({"\u3002": ".", "\uff0e": ".", "\uff61": "."})
+NUMBERS = re.compile(r"[0-9a-fx.]+", re.IGNORECASE)
 
 # Addresses that `is_global` of some Python releases takes as public: internal services of cloud
 # providers, deprecated relays, site-local and documentation addresses.
@@ -46,11 +52,28 @@ def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 def literal(host: str) -> Address | None:
-    """Return the host of a URL as an address; None if it is a name."""
+    """Return the host of a URL as an address; None if it is a name.
+
+    Look-ups of names also take an IPv4 address of fewer parts, octal or hexadecimal: `127.1`,
+    `0x7f.1`, `2130706433`.
+    """
+    dotted = host.translate(DOTS).rstrip(".")
     try:
-        return ipaddress.ip_address(host)
+        return ipaddress.ip_address(dotted)
     except ValueError:
+        pass
+    if not NUMBERS.fullmatch(dotted):  # inet_aton ignores what follows an address
         return None
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(dotted))
+    except OSError:
+        return None
+
+
+def is_this_machine(host: str) -> bool:
+    """Tell if a name always leads to the machine that looks it up (RFC 6761)."""
+    name = host.lower().translate(DOTS).rstrip(".")
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def is_loopback(host: str) -> bool:

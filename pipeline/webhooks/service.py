@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.tenants import ProjectId
-from pipeline.webhooks.addresses import is_public, literal
+from pipeline.webhooks.addresses import is_public, is_this_machine, literal
 from pipeline.webhooks.store import Webhook, Webhooks
 
 EVENT_TYPES = (
@@ -78,5 +78,5 @@ def refuse_url(url: str, *, private: bool) -> None:
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("url must not hold a user name or password: deliveries are signed.")
     address = literal(host)
-    if not private and (host == "localhost" or (address and not is_public(address))):
+    if not private and (is_this_machine(host) or (address and not is_public(address))):
         raise InvalidInput("url leads to a private address; MEMLANE_WEBHOOK_PRIVATE=on allows it.")

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from pipeline.webhooks.addresses import is_public
+from pipeline.webhooks.addresses import is_public, literal
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,26 @@ from pipeline.webhooks.addresses import is_public
 )
 def test_only_addresses_of_the_internet_are_public(address: str, public: bool) -> None:
     assert is_public(ip_address(address)) is public
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("127.1", "127.0.0.1"),
+        ("0x7f.1", "127.0.0.1"),
+        ("0177.0.0.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("127.0.0.1.", "127.0.0.1"),
+        ("127\uff610\u30020\uff0e1", "127.0.0.1"),
+        ("::ffff:127.0.0.1", "::ffff:127.0.0.1"),
+        ("fe80::1%eth0", "fe80::1%eth0"),
+    ],
+)
+def test_an_address_is_known_in_each_form_that_a_look_up_takes(host: str, address: str) -> None:
+    assert literal(host) == ip_address(address)
+
+
+@pytest.mark.parametrize("host", ["example.com", "localhost", "1.2.3.4.5", "127.1 x", "0xfg", ""])
+def test_a_name_is_no_address(host: str) -> None:
+    assert literal(host) is None
