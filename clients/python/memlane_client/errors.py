@@ -47,7 +47,10 @@ class ApiError(MemlaneError):
 
 
 class Rejected(ApiError):
-    """The request is refused and stays refused until it changes."""
+    """The request is refused and stays refused until it changes.
+
+    From an outbox also with status 500: the server failed at this add alone, at each try.
+    """
 
 
 class AccessDenied(ApiError):

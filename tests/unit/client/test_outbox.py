@@ -17,6 +17,7 @@ import pytest
 from memlane_client import AsyncMemlane, Memlane, NotEnded, OutboxClosed, OutboxFull, Rejected
 from memlane_client.operations import Add, new_add
 from memlane_client.outbox.journal import GRACE_S, End, Journal, Tail, encoded
+from memlane_client.outbox.queue import MOST_TRIES
 from memlane_client.outbox.sender import Sender
 
 HOUR_S = 3_600.0
@@ -313,6 +314,66 @@ async def test_an_answer_that_is_no_verdict_on_the_add_keeps_it(
     )
     await run.until(2 * HOUR_S)
     assert api.accepted["maya"] == ["one"]
+    assert run.journal.refused() == []
+
+
+def bad_fails(request: httpx.Request) -> httpx.Response | None:
+    failed = httpx.Response(500, json={"error": "Internal error."})
+    return failed if b"bad" in request.content else None
+
+
+async def test_an_add_that_fails_alone_holds_up_its_scope_only_and_is_then_set_aside(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    run = Simulation(api, tmp_path)
+    bad = add("bad")
+    run.journal.append(bad)
+    run.journal.append(add("next"))
+    api.answer = bad_fails
+    others: list[str] = []
+
+    def chat() -> None:
+        assert len(api.accepted["other"]) >= len(others) - 1  # they do not wait for the bad one
+        if not run.journal.refused():
+            others.append(f"turn {len(others)}")
+            run.journal.append(add(others[-1], "other"))
+
+    await run.until(HOUR_S, each=chat)
+    [row] = run.journal.refused()
+    assert (row["key"], row["status"], row["body"]) == (bad.key, 500, bad.body)
+    assert api.requests - len(api.events) == MOST_TRIES
+    assert run.now > 60
+    assert api.accepted == {"maya": ["next"], "other": others}
+
+
+async def test_no_add_is_set_aside_while_the_server_accepts_none(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    """A server that fails for days fails for every add, and each of them is kept."""
+    run = Simulation(api, tmp_path)
+    users = [f"user {number}" for number in range(5)]
+    for user_id in users:
+        run.journal.append(add("bad", user_id))
+    api.answer = lambda request: bad_fails(request) if run.now < 100 * HOUR_S else None
+    await run.until(200 * HOUR_S)
+    assert api.accepted == {user_id: ["bad"] for user_id in users}
+    assert api.requests - len(users) <= 100 * HOUR_S / 15 + 10
+    assert run.journal.refused() == []
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+async def test_an_add_that_waits_for_the_server_is_not_set_aside(
+    api: FakeApi, tmp_path: Path, status: int
+) -> None:
+    run = Simulation(api, tmp_path)
+    run.journal.append(add("bad"))
+    for number in range(50):
+        run.journal.append(add(f"turn {number}", "other"))
+    api.answer = lambda request: (
+        httpx.Response(status) if b"bad" in request.content and run.now < HOUR_S else None
+    )
+    await run.until(2 * HOUR_S)
+    assert api.accepted["maya"] == ["bad"]
     assert run.journal.refused() == []
 
 

@@ -14,13 +14,30 @@ LANES = 16
 PROBES = Retries(first_s=0.25, longest_s=30.0)
 # A wrong key or URL is changed by a person.
 BLOCKED_S = 30.0
+# Tries of an add that alone gets a 500, in about six minutes.
+MOST_TRIES = 10
+TRIES_OF_ONE = Retries(first_s=1.0, longest_s=300.0)
+
+
+@dataclass(slots=True)
+class FailingAdd:
+    """The oldest add of a scope, after a 500. `tries`: those between which others were accepted.
+
+    `accepted`: number of accepted adds of the queue at its last try.
+    """
+
+    reason: str
+    next_at: float
+    accepted: int
+    tries: int = 1
 
 
 @dataclass(slots=True)
 class DeliveryQueue:
     """Adds that the server has not accepted. The oldest of each scope may be sent.
 
-    After a failure everything waits, because the server failed, not the add.
+    After a failure everything waits, because the server failed, not the add. After a 500 the add's
+    scope waits longer, because the add may be the cause.
     """
 
     retries: Retries = PROBES
@@ -28,6 +45,8 @@ class DeliveryQueue:
     blocked: str | None = None
     _failures: int = 0
     _next_at: float = 0.0
+    _accepted: int = 0
+    _failing: dict[str, FailingAdd] = field(default_factory=dict)
 
     def extend(self, entries: Iterable[Entry]) -> None:
         """Append adds, oldest first."""
@@ -39,16 +58,34 @@ class DeliveryQueue:
         if now < self._next_at:
             return []
         width = 1 if self._failures else LANES
-        heads = sorted((lane[0] for lane in self.lanes.values()), key=lambda entry: entry.at)
-        return heads[:width]
+        due = (lane[0] for name, lane in self.lanes.items() if self._due_at(name) <= now)
+        return sorted(due, key=lambda entry: entry.at)[:width]
 
-    def finish(self, entry: Entry) -> None:
+    def finish(self, entry: Entry, *, accepted: bool) -> None:
         """Remove an add that the server accepted or refused: the server is up."""
         lane = self.lanes[entry.add.lane]
         lane.popleft()
         if not lane:
             del self.lanes[entry.add.lane]
-        self._failures, self._next_at, self.blocked = 0, 0.0, None
+        self._accepted += accepted
+        self._failing.pop(entry.add.lane, None)
+        self._failures, self._next_at = 0, 0.0
+        self.blocked = next((failing.reason for failing in self._failing.values()), None)
+
+    def fail_one(self, entry: Entry, now: float, reason: str) -> bool:
+        """Wait after a 500. True if the add has had all its tries.
+
+        A try counts only if the server has accepted another add since the one before: a server that
+        fails for every add says nothing about this one.
+        """
+        self.fail(now, reason)
+        failing = self._failing.get(entry.add.lane)
+        if failing is None:
+            failing = self._failing[entry.add.lane] = FailingAdd(reason, now, self._accepted)
+        elif failing.accepted < self._accepted:
+            failing.tries, failing.accepted = failing.tries + 1, self._accepted
+        failing.next_at = now + TRIES_OF_ONE.pause_s(failing.tries)
+        return failing.tries >= MOST_TRIES
 
     def fail(self, now: float, reason: str, *, pause_s: float | None = None) -> None:
         """Wait before the next attempt. `pause_s`: the server's Retry-After."""
@@ -62,7 +99,9 @@ class DeliveryQueue:
 
     def pause_s(self, now: float) -> float | None:
         """Seconds until the next attempt; None if there is nothing to send."""
-        return max(0.0, self._next_at - now) if self.lanes else None
+        if not self.lanes:
+            return None
+        return max(0.0, self._next_at - now, min(map(self._due_at, self.lanes)) - now)
 
     def entries(self) -> list[Entry]:
         """The pending adds, oldest first within each scope."""
@@ -75,6 +114,11 @@ class DeliveryQueue:
     def oldest_at(self) -> float | None:
         """Time when the oldest pending add was appended."""
         return min((lane[0].at for lane in self.lanes.values()), default=None)
+
+    def _due_at(self, name: str) -> float:
+        """Time of the next try of a scope's oldest add; 0 unless the last one got a 500."""
+        failing = self._failing.get(name)
+        return 0.0 if failing is None else failing.next_at
 
     def __len__(self) -> int:
         return sum(map(len, self.lanes.values()))

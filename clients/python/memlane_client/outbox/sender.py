@@ -11,7 +11,7 @@ import httpx
 
 from memlane_client.errors import AccessDenied, ApiError, Missing, Rejected, error_of
 from memlane_client.outbox.journal import GRACE_S, End, Entry, Journal
-from memlane_client.outbox.queue import DeliveryQueue
+from memlane_client.outbox.queue import MOST_TRIES, DeliveryQueue
 
 
 @dataclass(slots=True)
@@ -76,6 +76,10 @@ class Sender:
                 self._finish(entry, End(entry.add.key, status=refusal.status, reason=str(refusal)))
             case AccessDenied() | Missing() as wrong:
                 self.queue.block(self.clock(), str(wrong))
+            case ApiError(status=httpx.codes.INTERNAL_SERVER_ERROR) as failure:
+                if self.queue.fail_one(entry, self.clock(), str(failure)):
+                    reason = f"set aside after {MOST_TRIES} tries: {failure}"
+                    self._finish(entry, End(entry.add.key, status=failure.status, reason=reason))
             case ApiError() as failure:
                 self.queue.fail(self.clock(), str(failure), pause_s=failure.retry_after_s)
 
@@ -89,7 +93,7 @@ class Sender:
 
     def _finish(self, entry: Entry, end: End) -> None:
         self.journal.finish(entry, end)
-        self.queue.finish(entry)
+        self.queue.finish(entry, accepted=end.event_id is not None)
         self.on_end(end)
 
 
