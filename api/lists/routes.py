@@ -28,7 +28,7 @@ from api.lists.requests import ListRequest
 from api.lists.responses import ListPageJson
 from api.memories import responses as memory_responses
 from api.memories.responses import MemoryJson, MemoryOfOwnerJson, MemoryRowJson
-from api.search.responses import KEYS_OF_A_ROW
+from api.search.responses import size_of
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import Filter
 from pipeline.domain.memories import Memory
@@ -156,10 +156,8 @@ async def list_of(
 
 
 def _size(memories: Sequence[Memory]) -> dict[str, int]:
-    """Rows and characters of a list, about; keys of metadata count as parts of rows."""
-    keys = sum(len(memory.metadata or ()) for memory in memories)
-    characters = sum(len(memory.text) for memory in memories)
-    return {"rows": len(memories) + keys // KEYS_OF_A_ROW, "characters": characters}
+    rows, characters = size_of(memories)
+    return {"rows": rows, "characters": characters}
 
 
 def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[MemoryJson]:

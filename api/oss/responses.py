@@ -137,6 +137,11 @@ def memories(rows: Sequence[Memory]) -> ResultsJson[OssMemoryJson]:
     return {"results": [memory(row) for row in rows]}
 
 
+def hits(rows: Sequence[Hit], *, explain: bool) -> ResultsJson[OssHitJson]:
+    """The results of a search."""
+    return {"results": [hit(row, explain=explain) for row in rows]}
+
+
 def hit(row: Hit, *, explain: bool) -> OssHitJson:
     """A search result; with `explain` also the parts of its score."""
     score = scored(row.score)
@@ -145,6 +150,11 @@ def hit(row: Hit, *, explain: bool) -> OssHitJson:
     if explain:
         answer["score_details"] = score["score_breakdown"]
     return answer
+
+
+def states(entries: Sequence[HistoryEntry]) -> list[OssHistoryJson]:
+    """The states of a memory."""
+    return [history(entry) for entry in entries]
 
 
 def history(entry: HistoryEntry) -> OssHistoryJson:
@@ -161,6 +171,11 @@ def history(entry: HistoryEntry) -> OssHistoryJson:
         "actor_id": None,
         "role": entry.message["role"] if entry.message else None,
     }
+
+
+def entities(rows: Sequence[Owner]) -> list[OssEntityJson]:
+    """Users, agents and runs."""
+    return [entity(row) for row in rows]
 
 
 def entity(row: Owner) -> OssEntityJson:

@@ -7,6 +7,7 @@ answer has the event's id and status: the request is accepted, and ends without 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -21,15 +22,18 @@ from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.dependencies import Api, Given
 from api.entities.actions import erase_entity
 from api.http.ids import uuid
+from api.http.large_answers import answer
 from api.http.query_string import conditions
 from api.http.shared_responses import DoneJson, ResultsJson, StartedJson
 from api.http.strict_json import StrictJson
+from api.lists.routes import LARGE_PAGE
 from api.memories.actions import delete_memory, edit_memory
 from api.memories.requests import ALL_IDS, UpdateRequest
 from api.oss import responses
 from api.oss.requests import OssAdd, OssSearch
 from api.oss.responses import OssAddedJson, OssEntityJson, OssHistoryJson, OssHitJson, OssMemoryJson
 from api.search.actions import ranked
+from api.search.responses import size, size_of
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import parse
@@ -67,12 +71,12 @@ async def add(
     If the event needs longer than 25 s, `results` is empty, `status` is PENDING, and `event_id`
     names the event, which ends without the client. 502 if the event FAILED.
     """
-    answer = await add_turn(request, api, project, idempotency_key)
-    if answer["status"] == Status.PENDING and request.infer:
-        answer = await _end(UUID(answer["event_id"]), api, project)
-    if answer["status"] == Status.FAILED:
-        raise HTTPException(502, f"{answer.get('message')} (event {answer['event_id']})")
-    return responses.added(answer)
+    stored = await add_turn(request, api, project, idempotency_key)
+    if stored["status"] == Status.PENDING and request.infer:
+        stored = await _end(UUID(stored["event_id"]), api, project)
+    if stored["status"] == Status.FAILED:
+        raise HTTPException(502, f"{stored.get('message')} (event {stored['event_id']})")
+    return responses.added(stored)
 
 
 async def _end(event_id: UUID, api: Api, project: Project) -> StoredJson:
@@ -98,10 +102,13 @@ async def list_memories(
     ids = _ids(user_id, agent_id, run_id)
     if not ids:
         grant.require(Access.ADMIN)
-    rows, _ = await api.stores.ledger.memories.page(
-        project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
-    )
-    return responses.memories(rows)
+    async with api.concurrency_limit.one_large(project.id, top_k, above=LARGE_PAGE):
+        memories, _ = await api.stores.ledger.memories.page(
+            project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
+        )
+        rows, characters = size_of(memories)
+        build = partial(responses.memories, memories)
+        return await answer(build, rows=rows, characters=characters)
 
 
 @router.post("/search/")
@@ -109,8 +116,9 @@ async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson
     """Memories that answer the query, best first; with `explain` the parts of each score."""
     async with api.concurrency_limit.one_large(project.id, request.top_k):
         ranking = await ranked(request, api, project)
-    explain = request.explain is True
-    return {"results": [responses.hit(hit, explain=explain) for hit in ranking.hits]}
+        rows, characters = size(ranking)
+        build = partial(responses.hits, ranking.hits, explain=request.explain is True)
+        return await answer(build, rows=rows, characters=characters)
 
 
 @router.get("/memories/{memory_id}/")
@@ -143,7 +151,9 @@ async def delete(memory_id: str, api: Given, project: Caller, grant: Granted) ->
 async def history(memory_id: str, api: Given, project: Caller) -> list[OssHistoryJson]:
     """All states of a memory, oldest first; empty for an unknown id."""
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
-    return [responses.history(entry) for entry in entries]
+    characters = sum(len(entry.new_text or "") for entry in entries)
+    build = partial(responses.states, entries)
+    return await answer(build, rows=len(entries), characters=characters)
 
 
 @router.delete("/memories/")
@@ -169,8 +179,11 @@ async def delete_all(
 @router.get("/entities/")
 async def list_entities(api: Given, project: Caller) -> list[OssEntityJson]:
     """All users, agents and runs that have memories, newest first."""
-    owners = await api.stores.ledger.owners.page(project.id, limit=MOST_ENTITIES)
-    return [responses.entity(row) for row in owners if row.kind in KINDS and row.memories]
+    async with api.concurrency_limit.one_large(project.id, MOST_ENTITIES):
+        owners = await api.stores.ledger.owners.page(project.id, limit=MOST_ENTITIES)
+        shown = [row for row in owners if row.kind in KINDS and row.memories]
+        build = partial(responses.entities, shown)
+        return await answer(build, rows=len(shown), characters=0)
 
 
 @router.delete("/entities/{entity_type}/{entity_id:path}/")
@@ -178,9 +191,9 @@ async def delete_entity(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> StartedJson:
     """Erase everything with this id, as `DELETE /v2/entities/` does. This cannot be undone."""
-    answer = await erase_entity(entity_type, entity_id, api, project)
-    await _end(UUID(answer["event_id"]), api, project)
-    return {"message": "Entity deleted", "event_id": answer["event_id"]}
+    begun = await erase_entity(entity_type, entity_id, api, project)
+    await _end(UUID(begun["event_id"]), api, project)
+    return {"message": "Entity deleted", "event_id": begun["event_id"]}
 
 
 @router.post("/reset/")

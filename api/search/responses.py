@@ -241,9 +241,15 @@ def search(
 def size(ranking: SearchResult) -> tuple[int, int]:
     """Rows and characters of the response, about."""
     passages = [passage for row in ranking.hits for passage in (row.passage, *row.around)]
+    rows, characters = size_of(passages)
+    return rows + len(ranking.explained) + len(ranking.relations), characters
+
+
+def size_of(passages: Sequence[Memory | Turn]) -> tuple[int, int]:
+    """Rows and characters of a list, about; keys of metadata count as parts of rows."""
     keys = sum(len(passage.metadata or ()) for passage in passages)
-    rows = len(passages) + len(ranking.explained) + len(ranking.relations)
-    return rows + keys // KEYS_OF_A_ROW, sum(len(passage.text) for passage in passages)
+    characters = sum(len(passage.text) for passage in passages)
+    return len(passages) + keys // KEYS_OF_A_ROW, characters
 
 
 def _within(hits: Sequence[Hit]) -> Sequence[Hit]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
 import pytest
 
+from api.http import large_answers
 from api.oss import routes
 from pipeline.stores import Ledger
 from tests.support.api_service import MAYA, Service, error_of, serving
@@ -91,6 +92,33 @@ async def test_reads_have_the_shape_of_the_open_source_library(oss: httpx.AsyncC
     older = {"query": "live in Berlin", "user_id": "maya", "limit": 1}
     [hit] = (await oss.post("/search", json=older)).json()["results"]
     assert "score_details" not in hit
+
+
+async def test_large_answers_are_built_beside_the_event_loop(
+    oss: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [line] = await added(oss, "I live in \u00c5lesund.", infer=False, metadata={"a": [None, 1.5]})
+    question = {"query": "Where?", "filters": MAYA, "threshold": 0.0, "explain": True}
+
+    async def answers() -> list[bytes]:
+        paths = ("/memories?user_id=maya", "/memories", f"/memories/{line['id']}/history")
+        read = [await oss.get(path) for path in (*paths, "/entities")]
+        read.append(await oss.post("/search", json=question))
+        assert {answer.status_code for answer in read} == {200}
+        return [answer.content for answer in read]
+
+    small = await answers()
+    built = 0
+
+    async def beside(build: Callable[[], Any]) -> Any:
+        nonlocal built
+        built += 1
+        return build()
+
+    monkeypatch.setattr(large_answers, "INLINE_ROWS", -1)
+    monkeypatch.setattr(large_answers, "beside_loop", beside)
+    assert await answers() == small
+    assert built == len(small)
 
 
 async def test_a_memory_is_changed_deleted_and_its_history_kept(oss: httpx.AsyncClient) -> None:
