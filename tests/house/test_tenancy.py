@@ -98,6 +98,7 @@ ALL_TENANTS = {
     "Summaries.claim_due": "the sweeper",
     "Summaries.task": "a worker's edge: the lane's row names the tenant",
     "PrivateRuns.expired": "the sweeper",
+    "DiskSpace.require": "the whole server",
     "Statistics.analyze_grown": "housekeeping",
     "TermRebuild.cut_missing": "housekeeping",
     "TermRebuild.walk": "housekeeping",
