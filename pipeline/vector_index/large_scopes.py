@@ -226,6 +226,7 @@ class LargeScopes:
         for name in stored:
             if name not in listed:
                 await self._store.delete_col(name)
+                await self._source.compactions.forget(name)
         for collection in await own.due(self._family, limit=CHECKED_AT_ONCE):
             info = await self._store.col_info(collection.name)
             least = max(collection.records, self._rows)

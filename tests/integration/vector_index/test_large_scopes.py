@@ -13,7 +13,7 @@ from sqlalchemy import delete, select, update
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
-from pipeline.ledger.tables import memories, own_collections
+from pipeline.ledger.tables import compactions, memories, own_collections
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.reindex.service import reindex
 from pipeline.vector_index import large_scopes
@@ -336,6 +336,36 @@ async def test_an_erasure_reaches_it_and_the_list(engine: Engine, store_of: Watc
     assert [await stored(engine, name) for name in names] == [{}] * len(names)
     await engine.services.index.large.check()
     assert await store_of.own() == []
+
+
+async def counted(engine: Engine) -> list[str]:
+    """Collections with a number of deleted records."""
+    async with engine.ledger.engine.connect() as connection:
+        return list((await connection.scalars(select(compactions.c.name))).all())
+
+
+@pytest.mark.parametrize("end", ["erased", "lost", "emptied"])
+async def test_the_number_of_its_deleted_records_ends_with_it(
+    engine: Engine, store_of: Watched, end: str
+) -> None:
+    """Its name has hashes of the ids of the scope, which an erasure must not leave."""
+    name = await served(engine)
+    await engine.ledger.memory_vectors.compactions.count(name, 1_000)
+    assert await counted(engine) == [name]
+    if end == "erased":
+        await erasure.erase(
+            engine.project.id, OwnerKey("user", "maya"), erasures=engine.ledger.erasures
+        )
+        await erasure.finish(erasures=engine.ledger.erasures, index=engine.services.index)
+    elif end == "lost":
+        await store_of.delete_col(name)
+        await near(engine)
+    else:
+        records = await store_of.list(name, where={}, limit=100)
+        await store_of.delete(name, [record.id for record in records])
+    await engine.services.index.large.check()
+    assert await store_of.own() == []
+    assert await counted(engine) == []
 
 
 async def test_an_erased_run_leaves_the_collection_of_its_user(
