@@ -26,7 +26,6 @@ from api.http.large_answers import answer
 from api.http.query_string import conditions
 from api.http.shared_responses import DoneJson, ResultsJson, StartedJson
 from api.http.strict_json import StrictJson
-from api.lists.routes import LARGE_PAGE
 from api.memories.actions import delete_memory, edit_memory
 from api.memories.requests import ALL_IDS, UpdateRequest
 from api.oss import responses
@@ -102,7 +101,7 @@ async def list_memories(
     ids = _ids(user_id, agent_id, run_id)
     if not ids:
         grant.require(Access.ADMIN)
-    async with api.concurrency_limit.one_large(project.id, top_k, above=LARGE_PAGE):
+    async with api.concurrency_limit.one_large(project.id, top_k, above=USUAL_LIST):
         memories, _ = await api.stores.ledger.memories.page(
             project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
         )

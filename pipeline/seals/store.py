@@ -245,6 +245,7 @@ class Seals:
         return await self._checkpoints(project_id, query.limit(limit))
 
     async def _checkpoints(self, project_id: ProjectId, query: Select[Any]) -> Sequence[Checkpoint]:
+        """The rows of a query that are of this project, with the check of their signatures."""
         mine = query.where(seal_checkpoints.c.project_id == project_id)
         async with self._snapshots.connect() as connection:
             rows = (await connection.execute(mine)).all()

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from pipeline.webhooks.addresses import is_public, literal
+from pipeline.webhooks.addresses import is_public, is_this_machine, literal
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,17 @@ def test_an_address_is_known_in_each_form_that_a_look_up_takes(host: str, addres
 @pytest.mark.parametrize("host", ["example.com", "localhost", "1.2.3.4.5", "127.1 x", "0xfg", ""])
 def test_a_name_is_no_address(host: str) -> None:
     assert literal(host) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "this"),
+    [
+        ("localhost", True),
+        ("LOCALHOST.", True),
+        ("memlane.localhost", True),
+        ("localhost.example.com", False),
+        ("mylocalhost", False),
+    ],
+)
+def test_localhost_and_names_below_it_are_this_machine(host: str, this: bool) -> None:
+    assert is_this_machine(host) is this
