@@ -72,6 +72,13 @@ async def test_search_shows_scores_and_why_not(service: Service, browser: Browse
     assert "user, agent, app or run" in text_of(refused)
 
 
+async def test_one_result_is_counted_in_the_singular(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    shown = await browser.shown("/console/search", q="Berlin", user_id="maya", top_k="1")
+    assert "1 result" in shown
+    assert "1 results" not in shown
+
+
 async def test_search_shows_results_that_are_long_together(
     service: Service, browser: Browser
 ) -> None:
