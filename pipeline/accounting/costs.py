@@ -79,33 +79,20 @@ class Costs:
 
     async def add(self, activation: Activation, failed: FailedTry) -> None:
         """Record the cost of a failed try for the receipts of the activation's batch."""
-        usage = failed.usage
         values = {
             "batch_id": activation.batch_id,
             "stage": activation.stage,
             "code": failed.code,
-            "model": usage.model,
-            "calls": usage.calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cost_usd": usage.cost_usd,
             "ms": failed.ms,
-            "prompt": usage.prompt,
+            "prompt": failed.usage.prompt,
+            **failed.usage.columns,
         }
         async with self._engine.connect() as connection:
             await connection.execute(statement("add_failed_run"), values)
 
     async def add_to_usage(self, project_id: ProjectId, lane_id: UUID, usage: Usage) -> None:
         """Add the cost of calls that belong to no batch to the usage of a scope's project."""
-        values = {
-            "project_id": project_id,
-            "lane_id": lane_id,
-            "model": usage.model,
-            "calls": usage.calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cost_usd": usage.cost_usd,
-        }
+        values = {"project_id": project_id, "lane_id": lane_id, **usage.columns}
         async with self._engine.connect() as connection:
             await connection.execute(statement("add_to_usage"), values)
 

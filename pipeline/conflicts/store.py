@@ -39,6 +39,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
 from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
 from pipeline.memories.expiration import unexpired
@@ -266,16 +267,14 @@ async def _stored(connection: AsyncConnection, query: Select[Any]) -> list[Store
 
 def _conflict(row: Row[Any], statements: Sequence[MemberStatement]) -> StoredConflict:
     """A row of the query as a value; a resolution that was undone is left out."""
-    return StoredConflict(
-        id=row.id,
-        slot=row.slot,
+    return value_of(
+        StoredConflict,
+        row,
         state=ConflictState(row.state),
-        event_id=row.event_id,
         # Imports of earlier releases could decide a conflict without a resolution.
         resolution=Resolution(row.resolution) if row.decided and row.resolution else None,
         resolved_by=row.resolved_by if row.decided else None,
         statements=statements,
-        created_at=row.created_at,
         resolved_at=row.resolved_at if row.decided else None,
     )
 

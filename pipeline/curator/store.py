@@ -11,7 +11,7 @@ anything acts on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,6 +33,7 @@ from pipeline.domain.usage import Usage
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, shown_lane
+from pipeline.ledger.row_values import json_rows, value_of
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import curator_runs, curator_steps, memories
 from pipeline.memories.rows import as_memory, open_conflict
@@ -265,14 +266,10 @@ class CuratorRuns:
         values = {
             "lease": self.lease,
             "centres": list(centres),
-            "shown": _json([{"id": m.id, "version": m.version} for m in shown]),
+            "shown": json_rows([{"id": m.id, "version": m.version} for m in shown]),
             "answer": answer,
             "malformed": int(proposals is None),
-            "model": usage.model,
-            "calls": usage.calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cost_usd": usage.cost_usd,
+            **usage.columns,
         }
         row = await self._direct.row(statement("save_answer"), _claim(hint) | values)
         return row is not None
@@ -292,7 +289,7 @@ class CuratorRuns:
             }
             for s in suggestions
         ]
-        values = {"suggestions": _json(rows), "dropped": dropped, "lease": self.lease}
+        values = {"suggestions": json_rows(rows), "dropped": dropped, "lease": self.lease}
         row = await self._direct.row(statement("create_suggestions"), _claim(hint) | values)
         return row is not None
 
@@ -325,45 +322,27 @@ def _mine(project_id: ProjectId, run_id: UUID) -> ColumnElement[bool]:
     return and_(curator_runs.c.project_id == project_id, curator_runs.c.id == run_id)
 
 
-def _json(rows: Sequence[Mapping[str, Any]]) -> str:
-    return orjson.dumps(rows, default=str).decode()
-
-
 def _run(hint: RunHint, row: Any) -> CuratorRun:
     """A row of read_run as a value."""
-    return CuratorRun(
+    return value_of(
+        CuratorRun,
+        row,
         hint=hint,
         scope=Scope(
             ProjectId(row.project_id), row.user_id, row.agent_id, row.app_id, row.scope_run_id
         ),
-        attempts=row.attempts,
-        waits=row.waits,
-        steps=row.steps,
-        malformed=row.malformed,
-        suggested=row.suggested,
-        deletes=row.deletes,
         tokens=row.prompt_tokens + row.completion_tokens,
         limits=RunLimits(row.max_suggestions, row.max_tokens),
         budgets=budgets_of(row.budget),
-        interrupted=row.interrupted,
         seen=frozenset(row.seen),
     )
 
 
 def _view(row: Row[Any]) -> CuratorRunView:
     """A row of curator_runs as clients see it."""
-    return CuratorRunView(
-        id=row.id,
-        state=row.state,
-        origin=row.origin,
-        steps=row.steps,
-        suggested=row.suggested,
-        dropped=row.dropped,
-        malformed=row.malformed,
+    return value_of(
+        CuratorRunView,
+        row,
         limits=RunLimits(row.max_suggestions, row.max_tokens),
         usage=Usage(row.model, row.calls, row.prompt_tokens, row.completion_tokens, row.cost_usd),
-        code=row.code,
-        note=row.note,
-        created_at=row.created_at,
-        completed_at=row.completed_at,
     )

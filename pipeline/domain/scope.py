@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from uuid import UUID, uuid5
 
 from pipeline.domain.tenants import ProjectId
@@ -21,6 +22,22 @@ class Scope:
     agent_id: str | None = None
     app_id: str | None = None
     run_id: str | None = None
+
+    @classmethod
+    def of(cls, row: Any) -> Scope:
+        """The scope of a row with these columns."""
+        return cls(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id)
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """The ids by the names of their columns: the project's and the entity ids."""
+        return {
+            "project_id": self.project_id,
+            "user_id": self.user_id,
+            "agent_id": self.agent_id,
+            "app_id": self.app_id,
+            "run_id": self.run_id,
+        }
 
     @property
     def lane_id(self) -> UUID:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -23,6 +23,17 @@ class Usage:
     cost_usd: float | None = None
     prompt: str = ""
     failed: tuple[FailedTry, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The model with its calls, tokens and cost, by the names of their columns."""
+        return {
+            "model": self.model,
+            "calls": self.calls,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cost_usd": self.cost_usd,
+        }
 
     def __add__(self, other: Usage) -> Usage:
         costs = [u.cost_usd for u in (self, other) if u.cost_usd is not None]

@@ -16,6 +16,7 @@ from pipeline.domain.incognito import NOT_STORED
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Record
 
 
@@ -129,26 +130,12 @@ def view_of(
     active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
     gathers = row.status == Status.PENDING and row.wait_code == GATHERING
     waiting = (active or gathers) and row.lane_state == "WAITING"
-    return EventView(
-        id=row.id,
-        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
-        event_type=row.event_type,
+    return value_of(
+        EventView,
+        row,
+        scope=Scope.of(row),
         status=Status(row.status),
         options=row.options or {},
-        failure_code=row.failure_code,
-        failure_detail=row.failure_detail,
-        graph_status=row.graph_status,
-        note=row.note,
-        mode=row.mode,
-        mode_reason=row.mode_reason,
-        created_at=row.created_at,
-        started_at=row.started_at,
-        completed_at=row.completed_at,
-        replays=row.replays,
-        replayed_at=row.replayed_at,
-        undone_at=row.undone_at,
-        batch_events=row.batch_events,
-        batch_id=row.batch_id,
         paid=Paid(
             row.paid_calls or 0,
             row.paid_prompt_tokens or 0,
@@ -167,39 +154,11 @@ def view_of(
         omitted=[
             {"message": m.ordinal} | left_out for m in message_rows for left_out in m.omitted or ()
         ],
-        receipt=[_receipt_line(line) for line in lines],
-        stages=[_stage_run(run) for run in runs],
+        receipt=[value_of(ReceiptLine, line, outcome=Outcome(line.outcome)) for line in lines],
+        stages=[value_of(StageRun, run) for run in runs],
+        graph=None,
         truncated=row.options is None
         or any(excerpt.get("truncated") for excerpt in (*lines, *message_rows)),
-    )
-
-
-def _receipt_line(row: Record) -> ReceiptLine:
-    return ReceiptLine(
-        Outcome(row.outcome),
-        row.memory_id,
-        row.text,
-        row.previous_text,
-        row.reason,
-        row.message_ordinal,
-        row.suggestion_id,
-        row.conflict_id,
-    )
-
-
-def _stage_run(row: Record) -> StageRun:
-    """The run of a stage from its row."""
-    return StageRun(
-        row.stage,
-        row.ms,
-        row.model,
-        row.calls,
-        row.prompt_tokens,
-        row.completion_tokens,
-        row.cost_usd,
-        row.finished_at,
-        row.prompt,
-        row.code,
     )
 
 
@@ -238,19 +197,7 @@ def receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
 
 def graph_lines(rows: Sequence[Record]) -> list[GraphReceiptLine]:
     """Build the lines of one event."""
-    return [
-        GraphReceiptLine(
-            GraphOutcome(row.outcome),
-            row.relation_id,
-            row.memory_id,
-            row.source,
-            row.relation,
-            row.destination,
-            row.reason,
-            row.message_ordinal,
-        )
-        for row in rows
-    ]
+    return [value_of(GraphReceiptLine, row, outcome=GraphOutcome(row.outcome)) for row in rows]
 
 
 def incognito_view(project_id: ProjectId, event_id: UUID, at: datetime) -> EventView:

@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
 from sqlalchemy import (
     LargeBinary,
     Row,
@@ -56,6 +55,7 @@ from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.row_values import json_rows
 from pipeline.ledger.tables import (
     cleared_lanes,
     events,
@@ -311,8 +311,7 @@ async def _lock_memories(connection: AsyncConnection, plan: UndoPlan) -> bool:
 
 async def _move_back(connection: AsyncConnection, plan: UndoPlan) -> None:
     """Take back the time of the event's statements from the memories that it repeated."""
-    restated = orjson.dumps(plan.restated, default=str).decode()
-    values = {"event_id": plan.event.id, "restated": restated}
+    values = {"event_id": plan.event.id, "restated": json_rows(plan.restated)}
     await connection.execute(statement("undo_restatements"), values)
 
 
@@ -344,7 +343,7 @@ def _states(
         vector = vectors[step.text] if new and step.text is not None else None
         rows.append(_state(step) | _new_text(step.text, vector))
     return {
-        "states": orjson.dumps(rows, default=str).decode(),
+        "states": json_rows(rows),
         "embedder": embedder,
         "reason": f"Undone: event {event_id}.",
         "undoes": event_id,

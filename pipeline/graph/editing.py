@@ -21,6 +21,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.graph.sql import statement
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import entities, graph_receipts, lanes, relations
 from pipeline.text.names import plain_name
 
@@ -157,7 +158,4 @@ async def _view(connection: AsyncConnection, project_id: ProjectId, node_id: UUI
         .where(entities.c.root_id == node_id)
         .order_by(entities.c.name, entities.c.id)
     )
-    return EntityView(
-        row.id, row.name, row.kind, row.qualifier, row.mentions, row.created_at, row.merged_into,
-        row.merge_reason, row.merged_at, [(member.id, member.name) for member in members],
-    )  # fmt: skip
+    return value_of(EntityView, row, members=[(member.id, member.name) for member in members])

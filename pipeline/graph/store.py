@@ -40,6 +40,7 @@ from pipeline.graph.sql import statement
 from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView, Walk
 from pipeline.ledger.counting import COUNTED, at_least
 from pipeline.ledger.filter_conditions import IN_PROJECT, lanes_with
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.tables.graph import PLAIN
@@ -100,12 +101,18 @@ class Graph:
     ) -> list[Node]:
         """Nodes of a scope with one of these plain names or ids, in the order of their mention."""
         values = {"lane_id": scope.lane_id, "names": list(names), "ids": list(ids)}
-        return [_node(row) for row in await self._direct.rows(statement("nodes_by_name"), values)]
+        return [
+            value_of(Node, row, key=row.name_key)
+            for row in await self._direct.rows(statement("nodes_by_name"), values)
+        ]
 
     async def similar(self, scope: Scope, words: Sequence[str]) -> list[Node]:
         """Nodes of a scope with one of these words in their names, last mentioned first."""
         values = {"lane_id": scope.lane_id, "words": list(words), "limit": MOST_SIMILAR}
-        return [_node(row) for row in await self._direct.rows(statement("similar"), values)]
+        return [
+            value_of(Node, row, key=row.name_key)
+            for row in await self._direct.rows(statement("similar"), values)
+        ]
 
     async def current(
         self,
@@ -127,14 +134,7 @@ class Graph:
             "limit": COMPARED,
         }
         rows = await self._direct.rows(statement("current_relations"), values)
-        edges = [
-            CurrentEdge(
-                row.id, row.source_id, row.source, row.relation, row.destination_id,
-                row.destination, row.valid_from, row.protected, row.event_id, row.memory_id,
-                row.slot, row.said_at, row.valid_to, row.text or "", row.disputed,
-            )
-            for row in rows
-        ]  # fmt: skip
+        edges = [value_of(CurrentEdge, row, text=row.text or "") for row in rows]
         ends = (
             (row[f"{side}_id"], row[f"{side}_root"])
             for row in rows
@@ -441,9 +441,3 @@ def _count(*pinned: str, expired: bool) -> Select[Any]:
 
 
 _LIMIT = bindparam("limit", type_=Integer)
-
-
-def _node(row: Any) -> Node:
-    return Node(
-        row.id, row.name, row.name_key, row.plain, row.kind, row.qualifier, row.root, row.mentions
-    )

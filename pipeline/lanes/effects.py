@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-import orjson
 from sqlalchemy import TextClause
 
 from pipeline.domain.conflicts import OpenConflict
@@ -25,6 +24,7 @@ from pipeline.domain.suggestions import Suggestion
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.domain.writes import Change
 from pipeline.lanes.sql import statement
+from pipeline.ledger.row_values import json_rows
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
 
@@ -84,22 +84,22 @@ class MemoryEffects:
             "seen_ids": list(self.seen),
             "seen_versions": list(self.seen.values()),
             "embedder": self.embedder,
-            "memories": _json(
+            "memories": json_rows(
                 [_state(memory, vectors.get(memory_id)) for memory_id, memory in last.items()]
             ),
-            "passed": _json(
+            "passed": json_rows(
                 [
                     _state(change.after, change.vector)
                     for change in self.changes
                     if change.after and change.after.version != last[change.after.id].version
                 ]
             ),
-            "history": _json([_entry(change) for change in self.changes if change.after]),
-            "receipt": _json(self.receipt),
-            "suggestions": _json([_suggestion(s) for s in self._suggestions()]),
-            "conflicts": _json([_conflict(c) for c in self._conflicts()]),
-            "conflict_members": _json(_members(self._conflicts())),
-            "ended": _json([asdict(relation) for relation in self.ended]),
+            "history": json_rows([_entry(change) for change in self.changes if change.after]),
+            "receipt": json_rows(self.receipt),
+            "suggestions": json_rows([_suggestion(s) for s in self._suggestions()]),
+            "conflicts": json_rows([_conflict(c) for c in self._conflicts()]),
+            "conflict_members": json_rows(_members(self._conflicts())),
+            "ended": json_rows([asdict(relation) for relation in self.ended]),
         }
 
     @property
@@ -149,7 +149,7 @@ class ProfileEffects:
 
     def values(self) -> dict[str, Any]:
         """Parameters of finish_profile."""
-        fields = _json([dict(field) for field in self.fields])
+        fields = json_rows([dict(field) for field in self.fields])
         return {"event_id": self.event_id, "changes": self.changes, "fields": fields}
 
 
@@ -175,13 +175,13 @@ class GraphEffects:
         return {
             "event_ids": [event.id for event in self.batch.events],
             "memory_ids": [*self.memories, *(e.memory_id for e in plan.edges if e.memory_id)],
-            "entities": _json([_node(node) for node in plan.nodes]),
-            "merges": _json(
+            "entities": json_rows([_node(node) for node in plan.nodes]),
+            "merges": json_rows(
                 [{"id": m.node_id, "merged_into": m.into, "reason": m.reason} for m in plan.merges]
             ),
-            "relations": _json([self._edge(edge) for edge in plan.edges]),
-            "ended": _json([self._ended(edge) for edge in plan.ended]),
-            "lines": _json([self._line(place, line) for place, line in enumerate(plan.lines)]),
+            "relations": json_rows([self._edge(edge) for edge in plan.edges]),
+            "ended": json_rows([self._ended(edge) for edge in plan.ended]),
+            "lines": json_rows([self._line(place, line) for place, line in enumerate(plan.lines)]),
         }
 
     def _event(self, fact: int) -> Event:
@@ -350,8 +350,3 @@ def _node(node: Node) -> dict[str, Any]:
         "plain_name": node.plain,
         "qualifier": node.qualifier,
     }
-
-
-def _json(rows: Sequence[dict[str, Any]]) -> str:
-    # default=str: the driver's UUIDs are a class of their own.
-    return orjson.dumps(rows, default=str).decode()

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-import orjson
 from sqlalchemy import TextClause
 
 from pipeline.domain.vectors import Vector, pack
 from pipeline.lanes.sql import statement
+from pipeline.ledger.row_values import json_rows
 
 # Parameters of finish_import: a JSON array of rows for each.
 TABLES = (
@@ -55,14 +55,9 @@ class ImportEffects:
         all_rows = {**rows, **with_vectors, "receipts": [*rows["receipts"], *own]}
         return {
             "embedder": self.embedder,
-            **{name: _json(values) for name, values in all_rows.items()},
+            **{name: json_rows(values) for name, values in all_rows.items()},
         }
 
     def _with_vectors(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         packed = [pack(vector) for vector in self.vectors]
         return [row | {"embedding": packed[row["vector"]]} for row in rows]
-
-
-def _json(rows: Sequence[dict[str, Any]]) -> str:
-    # default=str: the driver's UUIDs are a class of their own.
-    return orjson.dumps(rows, default=str).decode()

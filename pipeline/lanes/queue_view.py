@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.sql import statement
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Direct
 
 
@@ -57,12 +58,16 @@ class QueueView:
         """The oldest open events, among the 5,000 oldest ones of the project."""
         rows = await self._direct.rows(statement("oldest_open"), {"project_id": project_id})
         oldest = {
-            row.waits: OldestEvent(
-                float(row.age_s), row.events, row.event_id, row.stage, row.wait_code,
-                row.wait_cause, row.due_at,
+            row.waits: value_of(
+                OldestEvent,
+                row,
+                age_s=float(row.age_s),
+                code=row.wait_code,
+                cause=row.wait_cause,
+                until=row.due_at,
             )
             for row in rows
-        }  # fmt: skip
+        }
         return QueueAges(oldest.get(False), oldest.get(True))
 
     async def dispatchable_s(self) -> int:

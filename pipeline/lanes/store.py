@@ -34,7 +34,6 @@ from pipeline.domain.lanes import GATHERING, Activation, Batch, Wake
 from pipeline.domain.modes import ChosenMode
 from pipeline.domain.scope import Scope
 from pipeline.domain.summaries import SummaryAfter
-from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.lanes.batches import batch_of
 from pipeline.lanes.effects import Effects
@@ -125,9 +124,7 @@ class Lanes:
             fence=row.fence,
             owner=owner,
             stage=StageName(row.stage),
-            scope=Scope(
-                ProjectId(row.project_id), row.user_id, row.agent_id, row.app_id, row.run_id
-            ),
+            scope=Scope.of(row),
             attempts=row.attempts,
             counted=row.counted,
             waits=row.waits,
@@ -392,12 +389,8 @@ def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:
     return {
         "output": orjson.dumps(output).decode(),
         "ms": ms,
-        "model": usage.model,
-        "calls": usage.calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost_usd": usage.cost_usd,
         "prompt": usage.prompt,
+        **usage.columns,
     }
 
 

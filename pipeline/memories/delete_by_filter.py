@@ -160,15 +160,7 @@ async def _lock_lanes(
     connection: AsyncConnection, scope: Scope, matching: ColumnElement[bool]
 ) -> list[UUID]:
     """Lock the matching lanes and the event's own lane. Returns the ids of the matching ones."""
-    own = {
-        "id": scope.lane_id,
-        "project_id": scope.project_id,
-        "user_id": scope.user_id,
-        "agent_id": scope.agent_id,
-        "app_id": scope.app_id,
-        "run_id": scope.run_id,
-        "state": "IDLE",
-    }
+    own = {"id": scope.lane_id, "state": "IDLE", **scope.ids}
     await connection.execute(postgresql.insert(lanes).values(own).on_conflict_do_nothing())
     both = or_(matching, lanes.c.id == scope.lane_id)
     rows = await lock_lanes(connection, both, matching.label("cleared"))

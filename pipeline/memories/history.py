@@ -33,6 +33,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Direct, Record
 from pipeline.ledger.tables import (
     api_keys,
@@ -266,22 +267,13 @@ def _excerpt(entry: HistoryEntry) -> HistoryEntry:
 
 def _entry(row: Row[Any] | Record) -> HistoryEntry:
     """Build an entry from a row of `_states_of`."""
-    return HistoryEntry(
-        memory_id=row.memory_id,
-        version=row.version,
-        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
-        event=row.event,
-        old_text=row.old_text,
-        new_text=row.new_text,
-        metadata=row.metadata,
-        categories=row.categories,
-        reason=row.reason,
-        event_id=row.event_id,
+    return value_of(
+        HistoryEntry,
+        row,
+        scope=Scope.of(row),
         message={"role": row.role, "content": row.content} if row.role else None,
         author=_author(row),
         said_at=row.said_at or row.valid_from,
-        valid_from=row.valid_from,
-        created_at=row.created_at,
     )
 
 

@@ -28,6 +28,7 @@ from pipeline.domain.rollback import PastState
 from pipeline.domain.scope import Scope
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.sql import statement
 from pipeline.text import terms
@@ -175,18 +176,13 @@ async def states_of(
 
 def _state(row: Row[Any]) -> PastState:
     """Build a state from a row of `memory_history`."""
-    return PastState(
+    return value_of(
+        PastState,
+        row,
         text=row.new_text,
-        metadata=row.metadata,
-        expiration_date=row.expiration_date,
-        event_id=row.event_id,
-        message_ordinal=row.message_ordinal,
-        undoes=row.undoes,
         # Releases before these columns kept the time of the statement in `valid_from`.
         said_at=row.said_at or row.valid_from,
-        valid_from=row.valid_from,
         structure=structure_from(row.structure),
-        version=row.version,
     )
 
 
@@ -200,28 +196,12 @@ def as_memory(row: Row[Any]) -> Memory:
 
     Its conflict and its suggestion are known if the query has `open_conflict`, `open_suggestion`.
     """
-    return Memory(
-        id=row.id,
-        lane_id=row.lane_id,
-        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
-        text=row.text,
-        metadata=row.metadata,
+    return value_of(
+        Memory,
+        row,
+        scope=Scope.of(row),
         attributed_to=Role(row.attributed_to),
-        state=row.state,
-        immutable=row.immutable,
-        expiration_date=row.expiration_date,
-        version=row.version,
-        event_id=row.event_id,
-        message_ordinal=row.message_ordinal,
-        said_at=row.said_at,
-        valid_from=row.valid_from,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
         categories=tuple(row.categories),
-        superseded_by=row.superseded_by,
-        appended=row.appended,
-        pinned=row.pinned,
-        edited_at=row.edited_at,
         conflict_id=getattr(row, "conflict_id", None),
         suggestion_id=getattr(row, "suggestion_id", None),
         **structure_from({name: getattr(row, name) for name in STRUCTURE}),

@@ -126,7 +126,7 @@ class Shadows:
             await connection.execute(
                 insert(shadows).values(
                     id=shadow.project_id,
-                    **_columns(scope),
+                    **scope.ids,
                     custom_instructions=options.custom_instructions,
                     llm_model=options.llm_model,
                     embedder_model=options.embedder_model,
@@ -134,7 +134,7 @@ class Shadows:
                 )
             )
             await connection.execute(
-                insert(lanes).values(id=shadow.lane_id, state="IDLE", **_columns(shadow))
+                insert(lanes).values(id=shadow.lane_id, state="IDLE", **shadow.ids)
             )
             copied, wake = await self.copy(connection, scope, shadow)
             if not copied:
@@ -223,7 +223,7 @@ async def read(connection: AsyncConnection, project_id: ProjectId, shadow_id: UU
     row = (await connection.execute(select(shadows).where(mine))).one_or_none()
     if row is None:
         raise NotFound(NO_SUCH_REPLAY)
-    scope = Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id)
+    scope = Scope.of(row)
     since = select(func.count()).where(
         events.c.lane_id == scope.lane_id,
         events.c.seq > row.copied_seq,
@@ -346,13 +346,3 @@ async def _refuse_torn(connection: AsyncConnection, lane_id: UUID) -> None:
             f"Event {torn} was undone, and others share its recorded answers:"
             ' replay with "answers": "fresh".'
         )
-
-
-def _columns(scope: Scope) -> dict[str, Any]:
-    return {
-        "project_id": scope.project_id,
-        "user_id": scope.user_id,
-        "agent_id": scope.agent_id,
-        "app_id": scope.app_id,
-        "run_id": scope.run_id,
-    }

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline import telemetry
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import (
     events,
     seal_buckets,
@@ -176,9 +177,7 @@ class SealingBatch:
             raise Refused("switched off in the database")
         query = select(seal_buckets).where(seal_buckets.c.project_id == self._project_id)
         for row in await self._connection.execute(query):
-            self._buckets[row.bucket] = Bucket(
-                row.bucket, row.lanes, row.counter, row.key_id, row.root
-            )
+            self._buckets[row.bucket] = value_of(Bucket, row)
         if head.state is SealState.ADOPTING and not head.counter:
             return await self._require_earlier()
         if not head.is_signed(self._keys):
@@ -356,7 +355,9 @@ class SealingBatch:
         wanted = sorted(lane_ids)
         values = {"lane_ids": wanted}
         rows = await self._connection.execute(statement("lock_heads"), values)
-        stored = {row.lane_id: _head(row) for row in rows if row.project_id == self._project_id}
+        stored = {
+            row.lane_id: value_of(_Head, row) for row in rows if row.project_id == self._project_id
+        }
         heads = {lane_id: stored.get(lane_id, _Head(lane_id)) for lane_id in wanted}
         refused = {
             head.lane_id
@@ -465,7 +466,7 @@ class SealingBatch:
     async def _next_heads(self, after: UUID) -> list[_Head]:
         values = {"project_id": self._project_id, "after": after, "limit": HEADS_AT_ONCE}
         rows = await self._connection.execute(statement("next_heads"), values)
-        return [_head(row) for row in rows]
+        return [value_of(_Head, row) for row in rows]
 
     async def _write(self, head: ProjectHead, now: datetime) -> None:
         """Write the buckets, a checkpoint if one is due, and the signed head."""
@@ -501,10 +502,6 @@ async def write_head(connection: AsyncConnection, head: ProjectHead) -> None:
     del columns["project_id"]
     query = update(seal_projects).where(seal_projects.c.project_id == head.project_id)
     await connection.execute(query.values(columns | {"state": head.state.value}))
-
-
-def _head(row: Row[Any]) -> _Head:
-    return _Head(row.lane_id, row.number, row.link, row.signature, row.key_id)
 
 
 def _entry(row: Row[Any], covers: str) -> _Seal:

@@ -20,6 +20,7 @@ from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.engine import is_locked
 from pipeline.ledger.failures import is_out_of_reach
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import projects, seal_checkpoints, seal_projects
 from pipeline.seals.chain import Fault
 from pipeline.seals.checkpoints import is_checkpoint
@@ -250,14 +251,6 @@ class Seals:
         async with self._snapshots.connect() as connection:
             rows = (await connection.execute(mine)).all()
         return [
-            Checkpoint(
-                row.number,
-                row.counter,
-                row.lanes,
-                row.root.hex(),
-                row.sealed_until,
-                row.created_at,
-                is_checkpoint(self.keys, row),
-            )
+            value_of(Checkpoint, row, root=row.root.hex(), valid=is_checkpoint(self.keys, row))
             for row in rows
         ]

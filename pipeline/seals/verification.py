@@ -22,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import (
     events,
     projects,
@@ -179,10 +180,7 @@ class Verification:
     async def _buckets(self) -> dict[int, Bucket]:
         query = select(seal_buckets).where(seal_buckets.c.project_id == self._project_id)
         rows = await self._connection.execute(query)
-        return {
-            row.bucket: Bucket(row.bucket, row.lanes, row.counter, row.key_id, row.root)
-            for row in rows
-        }
+        return {row.bucket: value_of(Bucket, row) for row in rows}
 
     # Lanes
 

@@ -31,6 +31,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, one_of, shown_lane
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import (
     curator_runs,
     events,
@@ -283,21 +284,10 @@ _TARGETS: Select[Any] = (
 
 def _stored(row: Row[Any], targets: Sequence[Target]) -> StoredSuggestion:
     """A row of the query as a value."""
-    return StoredSuggestion(
-        id=row.id,
-        lane_id=row.lane_id,
+    return value_of(
+        StoredSuggestion,
+        row,
         kind=SuggestionKind(row.kind),
         state=SuggestionState(row.state),
-        origin=row.origin,
-        event_id=row.event_id,
-        fact_text=row.fact_text,
         targets=targets,
-        proposed_text=row.proposed_text,
-        reason=row.reason,
-        created_at=row.created_at,
-        decided_at=row.decided_at,
-        decided_by=row.decided_by,
-        decision_event_id=row.decision_event_id,
-        run_id=row.run_id,
-        deleted=row.deleted,
     )

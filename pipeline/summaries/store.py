@@ -19,6 +19,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.summaries import SummaryState, SummaryTask, SummaryUpdate, SummaryVersion
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import events, lanes, messages, summaries, summary_states
 from pipeline.summaries.sql import statement
 from pipeline.text.tokens import tokens
@@ -163,8 +164,8 @@ class Summaries:
             rows = (await connection.execute(query)).all()
             number = await connection.scalar(count) or 0
             row = (await connection.execute(state)).one_or_none()
-        left = SummaryState(row.messages, row.tokens, row.due_at, row.reason) if row else None
-        return [_version(row) for row in rows], number, left or SummaryState()
+        left = value_of(SummaryState, row) if row else None
+        return [value_of(SummaryVersion, row) for row in rows], number, left or SummaryState()
 
 
 def _messages(lane_id: UUID, state: Row[Any], *, first: bool) -> Any:
@@ -215,15 +216,3 @@ def _fitting(rows: Sequence[Row[Any]]) -> list[Row[Any]]:
 def _message(position: int, row: Row[Any]) -> SourcedMessage:
     message = Message(Role(row.role), row.content, row.name)
     return SourcedMessage(Source(0, position), message, row.said_at)
-
-
-def _version(row: Row[Any]) -> SummaryVersion:
-    return SummaryVersion(
-        version=row.version,
-        text=row.text,
-        current=row.current,
-        messages=row.messages,
-        model=row.model,
-        prompt=row.prompt,
-        created_at=row.created_at,
-    )

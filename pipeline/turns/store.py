@@ -42,6 +42,7 @@ from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey, Turn
 from pipeline.domain.scope import Scope
 from pipeline.ledger.filter_conditions import IN_PROJECT
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import events, lanes, memories, memory_history, messages
 
 
@@ -293,15 +294,11 @@ def uuids(name: str) -> ColumnElement[Any]:
 
 def as_turn(row: Row[Any]) -> Turn:
     """Build a turn from a row."""
-    return Turn(
+    return value_of(
+        Turn,
+        row,
         id=PassageKey(row.event_id, row.ordinal).public_id,
-        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        scope=Scope.of(row),
         role=Role(row.role),
         speaker=row.name,
-        text=row.text,
-        metadata=row.metadata,
-        event_id=row.event_id,
-        said_at=row.said_at,
-        created_at=row.created_at,
-        pending=row.pending,
     )

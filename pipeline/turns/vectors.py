@@ -303,7 +303,7 @@ def _page(after: UUID, limit: int) -> Select[Any]:
 def _as_projection(row: Row[Any]) -> Projection:
     return Projection(
         id=row.id,
-        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        scope=Scope.of(row),
         text=unsigned(row.text or "", row.name),
         version=row.version,
         wanted=bool(row.wanted),

@@ -103,10 +103,5 @@ async def _lanes_of(
         if not rows:
             return
         after = rows[-1].id
-        of = {
-            row.id: collection_of(
-                Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id)
-            )
-            for row in rows
-        }
+        of = {row.id: collection_of(Scope.of(row)) for row in rows}
         yield {lane_id: name for lane_id, name in of.items() if name in names}

@@ -204,18 +204,9 @@ class Projected(ABC):
 
 def payload(projection: Projection) -> dict[str, str | int]:
     """Return the filterable ids and the vector's version. No text is stored in the index."""
-    scope = projection.scope
-    ids = {
-        "project_id": str(scope.project_id),
-        "lane_id": str(scope.lane_id),
-        "user_id": scope.user_id,
-        "agent_id": scope.agent_id,
-        "app_id": scope.app_id,
-        "run_id": scope.run_id,
-    }
-    return {key: value for key, value in ids.items() if value is not None} | {
-        "version": projection.version
-    }
+    ids = {**projection.scope.ids, "lane_id": projection.scope.lane_id}
+    given = {name: str(value) for name, value in ids.items() if value is not None}
+    return {**given, "version": projection.version}
 
 
 def as_record(projection: Projection) -> VectorRecord:

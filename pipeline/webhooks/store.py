@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import fetch
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
 from pipeline.webhooks.sql import statement
 
@@ -115,13 +116,14 @@ class Webhooks:
             event_types=list(event_types),
             secret=secret,
         )
-        return _webhook((await fetch(self._engine, query.returning(webhooks)))[0])
+        [row] = await fetch(self._engine, query.returning(webhooks))
+        return value_of(Webhook, row)
 
     async def of(self, project_id: ProjectId) -> list[Webhook]:
         """Return the project's webhooks, oldest first."""
         query = select(webhooks).where(webhooks.c.project_id == project_id)
         return [
-            _webhook(row)
+            value_of(Webhook, row)
             for row in await fetch(self._engine, query.order_by(webhooks.c.created_at))
         ]
 
@@ -168,7 +170,7 @@ class Webhooks:
         count = await count_near(self._engine, ids, limit=limit, offset=offset)
         query = select(webhook_deliveries).where(where)
         newest = query.order_by(table.created_at.desc(), table.id).limit(limit).offset(offset)
-        return [_delivery(row) for row in await fetch(self._engine, newest)], count
+        return [value_of(Delivery, row) for row in await fetch(self._engine, newest)], count
 
     async def redeliver(self, project_id: ProjectId, webhook_id: UUID, delivery_id: UUID) -> None:
         """Queue a delivery again in any state, with its full number of tries. Errors: NotFound."""
@@ -211,9 +213,7 @@ class Webhooks:
             "slow": list(slow),
         }
         rows = await fetch(self._engine, statement("claim_deliveries"), values)
-        return [
-            Try(r.id, r.webhook_id, r.attempts, r.url, r.secret, r.body, r.sent_at) for r in rows
-        ]
+        return [value_of(Try, row, attempt=row.attempts) for row in rows]
 
     async def end(self, done: Try, result: TryResult, *, most_dead: int, most_silent: int) -> None:
         """Record the result of a try, unless a newer try of the delivery has begun."""
@@ -252,31 +252,3 @@ class Webhooks:
 
 def _is_webhook(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:
     return and_(webhooks.c.project_id == project_id, webhooks.c.id == webhook_id)
-
-
-def _webhook(row: Row[Any]) -> Webhook:
-    return Webhook(
-        row.id,
-        row.project_id,
-        row.name,
-        row.url,
-        row.event_types,
-        row.is_active,
-        row.disabled_reason,
-        row.created_at,
-        row.updated_at,
-    )
-
-
-def _delivery(row: Row[Any]) -> Delivery:
-    return Delivery(
-        row.id,
-        row.event_type,
-        row.state,
-        row.attempts,
-        row.due_at,
-        row.status_code,
-        row.error,
-        row.created_at,
-        row.ended_at,
-    )

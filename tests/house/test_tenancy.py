@@ -33,7 +33,6 @@ EDGES = {
     "pipeline/tenants/projects.py",
     "pipeline/curator/store.py",
     "pipeline/lanes/batches.py",
-    "pipeline/lanes/store.py",
     "pipeline/profiles/store.py",
     "pipeline/search/where.py",
     "pipeline/replays/store.py",
