@@ -55,14 +55,14 @@ async def add_messages(
         rehearsal = DryRun(add.event_id, tuple(messages), said_at)
         add = replace(add, messages=(), options=replace(options, dry_run=rehearsal))
     accepted = await ledger.group_commit.accept(add)
-    if not accepted.known:
+    if not accepted.project_exists:
         raise ProjectGone("This API key is not valid: its project is deleted.")
-    if accepted.deleting:
+    if accepted.project_ends:
         raise Conflict("This project is being deleted.")
-    if not accepted.same:
+    if not accepted.same_body:
         raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
-    telemetry.events_accepted.inc(int(accepted.fresh))
-    telemetry.low_events_accepted.inc(int(accepted.fresh and options.priority is Priority.LOW))
+    telemetry.events_accepted.inc(int(accepted.is_new))
+    telemetry.low_events_accepted.inc(int(accepted.is_new and options.priority is Priority.LOW))
     tracing.current().set({"memlane.event.id": str(accepted.event_id)})
     if accepted.wake is not None:
         dispatcher.kick(accepted.wake, scope.project_id)

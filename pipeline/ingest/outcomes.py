@@ -137,7 +137,7 @@ async def fail(
     telemetry.stage_errors.labels(activation.stage, code, outcome).inc()
     log.warning("stage_failed", code=code, detail=detail, outcome=outcome)
     if divisible(batch):
-        return await services.ledger.lanes.split(activation, batch)
+        return await services.ledger.lanes.halve_batch(activation, batch)
     ending = Ending(Status.FAILED, failure_code=code, failure_detail=detail)
     if activation.stage is StageName.RELATE:
         ending = replace(

@@ -115,7 +115,7 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
         # Without a batch_id, all queued events were cancelled. With one, the batch was returned to
         # the queue: the queued events must not be skipped.
         cancelled = activation.batch_id is None
-        return await (lanes.rest(activation) if cancelled else lanes.restart(activation))
+        return await (lanes.end_cancelled(activation) if cancelled else lanes.restart(activation))
     if activation.counted and can_gather(batch):
         gathered = await _gathered(activation, batch, services)
         if isinstance(gathered, ActivationEnd):
@@ -129,7 +129,7 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
             return await _stages(work, batch, services)
         # A suspect: its earlier attempts ended with a crash of their workers.
         if outcomes.divisible(batch):
-            return await lanes.split_batch(activation, batch)
+            return await lanes.split_suspect(activation, batch)
         # Crashes of workers while this lane was the only suspect that they processed.
         crashes = activation.earlier_attempts - SHARED_ATTEMPTS
         if crashes >= services.max_attempts:

@@ -26,9 +26,9 @@ from pipeline.lanes.sql import statement
 from pipeline.ledger.statements import Direct
 from pipeline.text import terms as lexical
 
-# Characters of a group that are cut into terms before its commit: 2 ms at most. The terms of the
-# other texts follow in a second statement, so that a long text delays the order of no add.
-CUT_FIRST_CHARS = 2_000
+# Characters of a group whose terms are computed before its commit: 2 ms at most. The terms of the
+# other texts follow in a second statement, so that a long text delays no other add.
+TERMS_FIRST_CHARS = 2_000
 # Refusals of the trigger on lanes, by the name of its constraint.
 PRIVATE_RUNS = {
     "private_run_ended": (
@@ -61,19 +61,19 @@ class Add:
 class Accepted:
     """Result of an add: its event, and the hint to publish, if its lane needs one.
 
-    `fresh` is False if its key was already used, for `event_id`; `same` is False if that add had
-    another body; `known` is False if the project is deleted, `deleting` True if its deletion has
-    begun. In all these cases nothing was added.
-    `cut` is False if its messages have no terms yet: see `Adds.cut`.
+    `is_new` is False if its key was already used, for `event_id`; `same_body` is False if that add
+    had another body; `project_exists` is False if the project is deleted, `project_ends` True if
+    its deletion has begun. In all these cases nothing was added.
+    `has_terms` is False if its messages have no terms yet: see `Adds.add_terms`.
     """
 
     event_id: UUID
     wake: Wake | None = None
-    fresh: bool = True
-    same: bool = True
-    known: bool = True
-    cut: bool = True
-    deleting: bool = False
+    is_new: bool = True
+    same_body: bool = True
+    project_exists: bool = True
+    has_terms: bool = True
+    project_ends: bool = False
 
 
 class Adds:
@@ -90,7 +90,7 @@ class Adds:
         lane had only events of low priority and gets one of normal priority. Errors: Conflict
         for an add to a private run that has ended; IntegrityError if it is one of several.
         """
-        first = _cut_first(adds)
+        first = _with_terms(adds)
         placed = [
             (place, ordinal, message)
             for place, add in enumerate(adds, start=1)
@@ -132,11 +132,11 @@ class Adds:
             raise
         by_place = {row.place: row for row in rows}
         return [
-            _accepted(add, by_place.get(place), cut=place in first)
+            _accepted(add, by_place.get(place), has_terms=place in first)
             for place, add in enumerate(adds, start=1)
         ]
 
-    async def cut(self, adds: Sequence[Add]) -> None:
+    async def add_terms(self, adds: Sequence[Add]) -> None:
         """Store the terms of accepted adds that have none. Searches by words find them from then.
 
         Every row is written once, by this or by the sweeper: see pipeline.search.term_rebuild.
@@ -165,23 +165,30 @@ def _refusal(error: IntegrityError) -> str | None:
     return PRIVATE_RUNS.get(getattr(error.orig, "constraint_name", None) or "")
 
 
-def _cut_first(adds: Sequence[Add]) -> set[int]:
-    """Places of the first adds whose texts have CUT_FIRST_CHARS together."""
+def _with_terms(adds: Sequence[Add]) -> set[int]:
+    """Places of the first adds whose texts have TERMS_FIRST_CHARS together."""
     first, characters = set[int](), 0
     for place, add in enumerate(adds, start=1):
         characters += sum(len(message.content) for message in add.messages)
-        if characters > CUT_FIRST_CHARS:
+        if characters > TERMS_FIRST_CHARS:
             break
         first.add(place)
     return first
 
 
-def _accepted(add: Add, row: Any | None, *, cut: bool) -> Accepted:
+def _accepted(add: Add, row: Any | None, *, has_terms: bool) -> Accepted:
+    """The result of an add. No row: the ledger does not have the project."""
     if row is None:
-        return Accepted(add.event_id, fresh=False, known=False)
+        return Accepted(add.event_id, is_new=False, project_exists=False)
     wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT, low=row.low) if row.woken else None
-    cut = cut or not row.fresh
-    return Accepted(row.event_id, wake, row.fresh, row.same, cut=cut, deleting=row.deleting)
+    return Accepted(
+        row.event_id,
+        wake,
+        is_new=row.fresh,
+        same_body=row.same,
+        has_terms=has_terms or not row.fresh,
+        project_ends=row.deleting,
+    )
 
 
 def _as_json(omitted: Sequence[Omission]) -> str | None:

@@ -73,7 +73,7 @@ class GroupCommit:
     _behind: dict[UUID, deque[Waiting]] = field(default_factory=dict)
     _writers: set[asyncio.Task[None]] = field(default_factory=set)
     _retries: set[asyncio.Task[None]] = field(default_factory=set)
-    _cuts: set[asyncio.Task[None]] = field(default_factory=set)
+    _term_writes: set[asyncio.Task[None]] = field(default_factory=set)
     # The last write, if the disk of the ledger was full, and its time.
     _refused: tuple[LedgerUnavailable, float] | None = None
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOCKED_AT_ONCE))
@@ -196,20 +196,20 @@ class GroupCommit:
         if isinstance(accepted, BaseException):
             return accepted
         pairs = list(zip(group, accepted, strict=True))
-        _answer(pair for pair in pairs if pair[1].cut)
-        if uncut := [pair for pair in pairs if not pair[1].cut]:
-            cut = asyncio.create_task(self._cut(uncut))
-            self._cuts.add(cut)
-            cut.add_done_callback(self._cuts.discard)
+        _answer(pair for pair in pairs if pair[1].has_terms)
+        if without_terms := [pair for pair in pairs if not pair[1].has_terms]:
+            adding = asyncio.create_task(self._add_terms(without_terms))
+            self._term_writes.add(adding)
+            adding.add_done_callback(self._term_writes.discard)
         return None
 
-    async def _cut(self, pairs: Sequence[tuple[Waiting, Accepted]]) -> None:
+    async def _add_terms(self, pairs: Sequence[tuple[Waiting, Accepted]]) -> None:
         """Store the terms of accepted adds and answer their callers.
 
         The adds are stored in any case, so an error is only logged: the sweeper stores the terms.
         """
         adds = [waiting.add for waiting, _ in pairs]
-        [error] = await asyncio.gather(self.adds.cut(adds), return_exceptions=True)
+        [error] = await asyncio.gather(self.adds.add_terms(adds), return_exceptions=True)
         if error is not None:
             log.warning("terms_not_stored", adds=len(adds), error=type(error).__name__)
         _answer(pairs)

@@ -237,7 +237,7 @@ class Lanes:
         )
         return _next_hint(activation, row), list(row.ages_s or ())
 
-    async def rest(self, activation: Activation) -> Wake | None:
+    async def end_cancelled(self, activation: Activation) -> Wake | None:
         """Free a lane whose events were all cancelled. Returns the hint if more is queued."""
         row = await self._move(
             statement("end_cancelled"),
@@ -248,12 +248,12 @@ class Lanes:
         )
         return _next_hint(activation, row)
 
-    async def split(self, activation: Activation, batch: Batch) -> Wake:
+    async def halve_batch(self, activation: Activation, batch: Batch) -> Wake:
         """Return the batch to its queue, to be retried with half the width."""
         width = max(1, len(batch.events) // 2)
         return await self._restart(activation, batch.id, width=width, attempts=0)
 
-    async def split_batch(self, activation: Activation, batch: Batch) -> Wake:
+    async def split_suspect(self, activation: Activation, batch: Batch) -> Wake:
         """Return a suspect's batch to its queue, to be retried event by event."""
         attempts = activation.attempts
         return await self._restart(activation, batch.id, width=1, attempts=attempts)

@@ -272,7 +272,7 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(target=hints, hold=consumes(holds))
     def split(self, hold: Claim) -> Any:
         model = self.lanes[hold.lane]
-        wake = self._written(hold, self.real.split(hold.activation, hold.batch))
+        wake = self._written(hold, self.real.halve_batch(hold.activation, hold.batch))
         if wake is None:
             return multiple()
         batch = model.of_batch()

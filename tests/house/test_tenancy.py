@@ -86,7 +86,7 @@ ALL_TENANTS = {
     "Lanes.claim": "a worker's edge: the lane's row names the tenant",
     "Lanes.is_low": "the worker that had the lane asks for its next hint",
     "DueLanes.doubt_hints": "the sweeper",
-    "Adds.cut": "terms of adds that were accepted, by the id of the event",
+    "Adds.add_terms": "terms of adds that were accepted, by the id of the event",
     "Adds.locked": "group commit asks which lanes of its adds are locked",
     "DueLanes.release": "the sweeper",
     "LaneLeases.renew": "the heartbeat of all lanes a worker holds",

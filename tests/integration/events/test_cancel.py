@@ -134,7 +134,7 @@ async def test_a_stage_that_runs_while_its_event_is_cancelled_can_write_nothing(
                 running, StageName.APPLY, output={}, usage=Usage(), ms=1, effects=effects
             )
     with pytest.raises(LaneLost):
-        await lanes.split(running, batch)
+        await lanes.halve_batch(running, batch)
     await engine.drain()
     assert await statuses(engine, event_id) == ["CANCELLED"]
     assert await engine.lane_state() == "IDLE"

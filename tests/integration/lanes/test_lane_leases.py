@@ -51,7 +51,7 @@ async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) 
     with pytest.raises(LaneLost):
         await moves.wait(zombie, ModelUnavailable.code, delay_s=1)
     with pytest.raises(LaneLost):
-        await moves.split(zombie, batch)
+        await moves.halve_batch(zombie, batch)
     assert await engine.texts() == []
     await engine.drain()
     assert len(await engine.texts()) == 1

@@ -60,7 +60,7 @@ async def test_a_lane_that_is_raised_during_a_stage_goes_on_with_normal_priority
     assert not engine.hints.waiting  # its worker reads the priority after the stage
     assert not await is_low(engine)
     assert batch is not None
-    wake = await engine.ledger.lanes.split(activation, batch)
+    wake = await engine.ledger.lanes.halve_batch(activation, batch)
     claimed, _ = await engine.claim(wake)
     assert not claimed.low
 

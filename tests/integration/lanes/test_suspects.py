@@ -219,9 +219,9 @@ async def test_a_worker_from_before_a_failover_is_refused_though_its_fence_is_ri
     with pytest.raises(LaneLost):
         await lanes.wait(old, ModelUnavailable.code, delay_s=1)
     with pytest.raises(LaneLost):
-        await lanes.split(old, batch)
+        await lanes.halve_batch(old, batch)
     with pytest.raises(LaneLost):
-        await lanes.rest(old)
+        await lanes.end_cancelled(old)
     with pytest.raises(LaneLost):
         await lanes.count_suspect_attempt(old)
     assert await lanes.release_lane(old) is None

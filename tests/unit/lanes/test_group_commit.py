@@ -223,9 +223,9 @@ class LongTexts(Slow):
         self.fails = False
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
-        return [replace(row, cut=False) for row in await super().accept(adds)]
+        return [replace(row, has_terms=False) for row in await super().accept(adds)]
 
-    async def cut(self, adds: Sequence[Add]) -> None:
+    async def add_terms(self, adds: Sequence[Add]) -> None:
         await self.threads.wait()
         if self.fails:
             raise refusal()
@@ -246,7 +246,7 @@ async def test_an_add_without_terms_is_accepted_all_the_same() -> None:
     store.fails = True
     store.threads.set()
     accepted = await group_commit_of(store).accept(add("maya"))
-    assert not accepted.cut
+    assert not accepted.has_terms
 
 
 @pytest.mark.parametrize("steps", range(12))
