@@ -32,7 +32,7 @@ class LedgerSnapshot:
         names = [str(row[0]) for row in await self.connection.execute(statement("tables"))]
         states = {}
         for name in names:
-            row = (await self.connection.execute(statement("checksum", name))).one()
+            row = (await self.connection.execute(statement("checksum", table=name))).one()
             states[name] = TableState(row.rows, str(row.checksum))
         return states
 

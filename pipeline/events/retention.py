@@ -23,14 +23,13 @@ SAMPLES_FOR = timedelta(days=14)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Delete expired idempotency keys and jobs of profiles, answers of dry runs, stage outputs,
-    ended private runs, what erasures leave, the audit log, daily costs of users, past values of
-    profiles, past states of memories, and the samples that the console shows.
+    """Delete rows after their lifetime; None keeps them without a limit.
 
-    `outputs_for` None: stage outputs and ended private runs are kept without a limit. `audit_for`
-    None: the audit log is. `usage_for` None: the costs are. `profiles_for` None: past values are.
-    `states_for` None: past states are. `erased_for` None: erased events and receipts of erasures
-    are.
+    `keys_for`: idempotency keys and jobs of profiles. `outputs_for`: stage outputs and ended
+    private runs. `audit_for`: the audit log. `reads_for`: sampled reads. `usage_for`: daily costs
+    of users. `profiles_for`: past values of profiles. `states_for`: past states of memories.
+    `erased_for`: erased events, and the receipts of erasures. Answers of dry runs and the samples
+    of the queue have a lifetime of their own.
     """
 
     engine: AsyncEngine
@@ -44,24 +43,20 @@ class Retention:
     erased_for: timedelta | None = None
 
     async def forget_keys(self) -> int:
-        """Delete idempotency keys older than `keys_for`. Returns their number."""
-        return await self._let_go(statement("forget_idempotency_keys"), self.keys_for)
+        """Delete idempotency keys older than `keys_for`. Returns their number. Events stay."""
+        return await self._rows("idempotency_keys", "created_at", self.keys_for)
 
     async def forget_profile_jobs(self) -> int:
         """Delete jobs of profiles older than `keys_for`. Returns their number."""
-        return await self._let_go(statement("forget_profile_jobs"), self.keys_for)
+        return await self._rows("profile_jobs", "created_at", self.keys_for)
 
     async def forget_profile_values(self) -> int:
         """Delete values of profiles replaced before `profiles_for`. Returns their number."""
-        if self.profiles_for is None:
-            return 0
-        return await self._let_go(statement("forget_profile_values"), self.profiles_for)
+        return await self._rows("profile_fields", "replaced_at", self.profiles_for)
 
     async def forget_past_states(self) -> int:
         """Delete states of memories replaced before `states_for`. Returns their number."""
-        if self.states_for is None:
-            return 0
-        return await self._let_go(statement("forget_past_states"), self.states_for)
+        return await self._older(statement("forget_past_states"), self.states_for)
 
     async def forget_answers(self) -> int:
         """Delete answers of dry runs after their lifetime. Returns their number."""
@@ -72,45 +67,40 @@ class Retention:
 
         From then on their ids are those of ordinary runs.
         """
-        if self.outputs_for is None:
-            return 0
-        return await self._let_go(statement("forget_private_runs"), self.outputs_for)
+        return await self._rows("private_runs", "ended_at", self.outputs_for)
 
     async def forget_erased(self) -> int:
         """Delete erased events, and erasures with their receipts, older than `erased_for`.
 
         Returns the number of events.
         """
-        if self.erased_for is None:
-            return 0
-        erased = await self._let_go(statement("forget_erased"), self.erased_for)
-        return erased + await self._let_go(statement("forget_erasures"), self.erased_for)
+        erased = await self._older(statement("forget_erased"), self.erased_for)
+        return erased + await self._older(statement("forget_erasures"), self.erased_for)
 
     async def drop_outputs(self) -> int:
         """Delete stage outputs older than `outputs_for`. Returns their number."""
-        if self.outputs_for is None:
-            return 0
-        return await self._let_go(statement("drop_outputs"), self.outputs_for)
+        return await self._older(statement("drop_outputs"), self.outputs_for)
 
     async def forget_audit(self) -> int:
         """Delete entries of the audit log older than `audit_for`. Returns their number."""
-        if self.audit_for is None:
-            return 0
-        return await self._let_go(statement("forget_audit"), self.audit_for)
+        return await self._rows("audit_entries", "at", self.audit_for)
 
     async def forget_samples(self) -> int:
         """Delete sampled reads and samples of the queue after their time. Returns their number."""
-        reads = await self._let_go(statement("forget_reads"), self.reads_for)
-        return reads + await self._let_go(statement("forget_samples"), SAMPLES_FOR)
+        reads = await self._rows("memory_reads", "at", self.reads_for)
+        return reads + await self._rows("queue_samples", "minute", SAMPLES_FOR)
 
     async def forget_usage(self) -> int:
         """Delete daily costs of users older than `usage_for`. Returns the number of rows."""
-        if self.usage_for is None:
-            return 0
-        return await self._let_go(statement("forget_usage"), self.usage_for)
+        return await self._older(statement("forget_usage"), self.usage_for)
 
-    async def _let_go(self, query: TextClause, age: timedelta) -> int:
-        return await self._delete(query, {"age": age})
+    async def _rows(self, table: str, time: str, age: timedelta | None) -> int:
+        """Delete the rows of a table whose `time`, a column, is older than `age`."""
+        return await self._older(statement("forget_rows", table=table, time=time), age)
+
+    async def _older(self, query: TextClause, age: timedelta | None) -> int:
+        """Delete rows older than `age`; none without an age."""
+        return 0 if age is None else await self._delete(query, {"age": age})
 
     async def _delete(self, query: TextClause, values: Mapping[str, timedelta]) -> int:
         single = self.engine.execution_options(isolation_level="AUTOCOMMIT")

@@ -17,10 +17,10 @@ PART = re.compile(r"\{(\w+)\.sql\}")
 
 
 def loader(package: str, *parts: str) -> Callable[..., TextClause]:
-    """Return a function `statement(name, table="")` that reads `name`.sql of `package`, once.
+    """Return a function `statement(name, **names)` that reads `name`.sql of `package`, once.
 
-    `parts`: packages with further parts. `table` replaces {table} in a statement that is used for
-    several tables.
+    `parts`: packages with further parts. `names` replace their keys in braces in a statement that
+    is used for several tables: `table="turns"` replaces {table}.
     """
 
     def read(name: str) -> str:
@@ -30,7 +30,10 @@ def loader(package: str, *parts: str) -> Callable[..., TextClause]:
         return PART.sub(lambda part: read(part[1]), written)
 
     @cache
-    def statement(name: str, table: str = "") -> TextClause:
-        return text(read(name).replace("{table}", table))
+    def statement(name: str, **names: str) -> TextClause:
+        words = read(name)
+        for key, value in names.items():
+            words = words.replace(f"{{{key}}}", value)
+        return text(words)
 
     return statement

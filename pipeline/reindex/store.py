@@ -156,7 +156,7 @@ async def _require_built(connection: AsyncConnection, live: str | None, name: st
 
 async def _switch(connection: AsyncConnection) -> None:
     for table in (MemoryVectors.table, TurnVectors.table):
-        await connection.execute(statement("switch_vectors", table))
+        await connection.execute(statement("switch_vectors", table=table))
     await connection.execute(statement("mark_memories_stale"))
     await connection.execute(statement("mark_turns_stale"))
     await connection.execute(text("TRUNCATE rebuilt"))

@@ -384,7 +384,7 @@ async def _embed(
         "vectors": [to_bytes(vectors[row.text]) for row in rows],
         "embedder": embedder,
     }
-    await connection.execute(vector_statement("replace_vectors", memories.name), values)
+    await connection.execute(vector_statement("replace_vectors", table=memories.name), values)
 
 
 async def _adopt(

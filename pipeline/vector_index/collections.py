@@ -67,7 +67,7 @@ class Collections:
         async with self._single.connect() as connection:
             async for of in _lanes_of(connection, names, collection_of):
                 values = {"lane_ids": list(of), "embedder": embedder}
-                await connection.execute(statement("mark_lanes_stale", self._table), values)
+                await connection.execute(statement("mark_lanes_stale", table=self._table), values)
 
     async def expected(
         self,

@@ -143,7 +143,7 @@ class Projected(ABC):
             "embedder": embedder,
         }
         async with self._single.connect() as connection:
-            await connection.execute(statement("replace_vectors", self.table), values)
+            await connection.execute(statement("replace_vectors", table=self.table), values)
 
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
         """Record that the index has these versions. Returns ids erased since they were read."""
@@ -156,18 +156,20 @@ class Projected(ABC):
             "lane_ids": [row.scope.lane_id for row in done],
             "index": index,
         }
-        rows = await self._direct.rows(statement("record_projected", self.table), seen)
+        rows = await self._direct.rows(statement("record_projected", table=self.table), seen)
         return [row.id for row in rows]
 
     async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
         """Return the given ids that the ledger does not have."""
-        rows = await self._direct.rows(statement("unknown_ids", self.table), {"ids": list(ids)})
+        rows = await self._direct.rows(
+            statement("unknown_ids", table=self.table), {"ids": list(ids)}
+        )
         return [row.id for row in rows]
 
     async def in_lane(self, ids: Sequence[UUID], lane_id: UUID) -> set[UUID]:
         """Return those of the ids that are in this lane."""
         values = {"ids": list(ids), "lane_id": lane_id}
-        rows = await self._direct.rows(statement("ids_in_lane", self.table), values)
+        rows = await self._direct.rows(statement("ids_in_lane", table=self.table), values)
         return {row.id for row in rows}
 
     async def changed_since(self, rows: Sequence[Projection]) -> list[UUID]:
@@ -177,7 +179,7 @@ class Projected(ABC):
             "versions": [row.version for row in rows],
             "lane_ids": [row.scope.lane_id for row in rows],
         }
-        changed = await self._direct.rows(statement("changed_since", self.table), values)
+        changed = await self._direct.rows(statement("changed_since", table=self.table), values)
         return [row.id for row in changed]
 
     async def stale_vectors(

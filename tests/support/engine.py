@@ -150,6 +150,7 @@ class Engine:
             self.ledger.engine,
             keys_for=timedelta(days=1),
             outputs_for=None,
+            audit_for=timedelta(days=365),
             profiles_for=timedelta(days=365),
             states_for=timedelta(days=365),
             erased_for=timedelta(days=730),

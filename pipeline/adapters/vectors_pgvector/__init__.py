@@ -11,8 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from functools import cache
-from importlib import resources
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +23,7 @@ from pipeline.adapters.vectors_pgvector.rotated import bits, signs
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.vectors import Vector, as_vector, wider
 from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.ledger.sql_files import loader
 from pipeline.ledger.statements import Direct
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
@@ -66,6 +65,8 @@ COMPARED = {
     "near": "CAST(embedding AS halfvec({dimensions})) "
     "<=> CAST(CAST(CAST(:vector AS real[]) AS vector) AS halfvec({dimensions}))",
 }
+
+statement = loader(__name__)
 
 
 class Pgvector:
@@ -266,13 +267,6 @@ class Pgvector:
         with _our_errors():
             async with self._engine.begin() as connection:
                 yield connection
-
-
-@cache
-def statement(name: str, **parts: str) -> TextClause:
-    """The SQL of a file with its placeholders filled: `statement("put", table=…)`."""
-    words = resources.files(__package__).joinpath(f"{name}.sql").read_text("utf-8")
-    return text(words.format(**parts))
 
 
 async def _each(connection: AsyncConnection, statements: TextClause) -> None:

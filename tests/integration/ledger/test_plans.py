@@ -72,6 +72,16 @@ WHOLE = {
 }
 # Reads of all scopes: the large tenant reads those of an app, see WIDE.
 FOR_EACH_SCOPE = {("GET", "/v1/transfer/export/")}
+# Tables whose old rows are deleted, and the column with the time of a row.
+RETAINED = {
+    "idempotency_keys": "created_at",
+    "profile_jobs": "created_at",
+    "profile_fields": "replaced_at",
+    "private_runs": "ended_at",
+    "audit_entries": "at",
+    "memory_reads": "at",
+    "queue_samples": "minute",
+}
 # SQL files that read a large table whole.
 WHOLE_FILES = {
     "accounting/sql/correct_books.sql": "`memlane repair`",
@@ -80,7 +90,7 @@ WHOLE_FILES = {
     "reindex/sql/has_rows.sql": "stops at the first row",
     "reindex/sql/mark_memories_stale.sql": "a reindex",
     "reindex/sql/mark_turns_stale.sql": "a reindex",
-    "events/sql/forget_idempotency_keys.sql": "by age, up to its limit",
+    "events/sql/forget_rows.sql": "by age, up to its limit",
     "vector_index/sql/mark_lanes_stale.sql": "a collection that the vector store has lost",
     # With few projects in the ledger, a generic plan expects a shadow to be as large as they are.
     "replays/sql/adopt_events.sql": "the switch of a replay",
@@ -249,6 +259,8 @@ async def jobs(server: Filled) -> None:
         "profile jobs": engine.retention.forget_profile_jobs(),
         "keys": engine.retention.forget_keys(),
         "answers": engine.retention.forget_answers(),
+        "samples": engine.retention.forget_samples(),
+        "audit": engine.retention.forget_audit(),
         "fold": ledger.balance.fold(),
         "seal": ledger.seals.seal(),
         "term rebuild": ledger.term_rebuild.walk(),
@@ -313,10 +325,8 @@ def sql_files() -> Iterator[tuple[str, str]]:
         package = import_module(".".join(("pipeline", *file.parent.relative_to(root).parts)))
         if file.stem in parts or not hasattr(package, "statement"):
             continue
-        for table in (
-            ("memories", "turn_vectors") if "{table}" in file.read_text("utf-8") else ("",)
-        ):
-            yield (
-                str(file.relative_to(root)),
-                Compiled.of(package.statement(file.stem, table)).words,
-            )
+        written = file.read_text("utf-8")
+        tables = ("memories", "turn_vectors") if "{table}" in written else ("",)
+        for table in RETAINED if "{time}" in written else tables:
+            query = package.statement(file.stem, table=table, time=RETAINED.get(table, ""))
+            yield str(file.relative_to(root)), Compiled.of(query).words
