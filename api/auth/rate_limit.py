@@ -50,11 +50,7 @@ class RateLimit:
     clock: Callable[[], float] = time.monotonic
     _full_at: dict[Hashable, float] = field(default_factory=dict)
 
-    def peek(self, key: Hashable) -> Allowance | None:
-        """The result of `take`, without counting a request."""
-        return self.take(key, count=False)
-
-    def take(self, key: Hashable, *, count: bool = True) -> Allowance | None:
+    def take(self, key: Hashable) -> Allowance | None:
         """Count one request, unless the bucket is empty; None if `per_minute` is 0 (no limit)."""
         if not self.per_minute:
             return None
@@ -64,8 +60,7 @@ class RateLimit:
         late_s = used_s - FULL_S
         if late_s > each_s * 1e-6:
             return self._standing(used_s - each_s, retry_after_s=math.ceil(late_s))
-        if count:
-            self._fill(key, now, used_s)
+        self._fill(key, now, used_s)
         return self._standing(used_s)
 
     def _fill(self, key: Hashable, now: float, used_s: float) -> None:

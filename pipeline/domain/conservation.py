@@ -503,10 +503,10 @@ def _keys(values: Sequence[Value]) -> set[tuple[ValueKind, str]]:
     return {(value.kind, value.key) for value in values}
 
 
-def matter(text: str, subject: str = "") -> set[str]:
-    """The terms that a statement is about: no subject, numbers or general words."""
+def matter(text: str) -> set[str]:
+    """The terms that a statement is about: no leading name, numbers or general words."""
     leading = " ".join(value.text for value in stated(text).values if value.leads)
-    words = set(terms(_without(fold(text), (subject, leading)))) - _GENERAL
+    words = set(terms(_without(fold(text), [leading]))) - _GENERAL
     return {word for word in words if not word.isdigit()}
 
 

@@ -17,7 +17,6 @@ import json
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,13 +177,6 @@ class Journal:
     def refused(self) -> list[dict[str, Any]]:
         """The adds that the server refused, with status and reason."""
         return Tail(self.folder / "refused").read()
-
-    def forget_refused(self) -> int:
-        """Delete the refused adds. Returns their number."""
-        number = len(self.refused())
-        with suppress(FileNotFoundError):
-            (self.folder / "refused").unlink()
-        return number
 
     def drop_finished(self, pending: set[int]) -> None:
         """Delete segments without an add in `pending` whose last end is older than GRACE_S."""

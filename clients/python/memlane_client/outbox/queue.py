@@ -111,10 +111,6 @@ class DeliveryQueue:
         """Segments of the pending adds."""
         return {entry.segment for entry in self.entries()}
 
-    def oldest_at(self) -> float | None:
-        """Time when the oldest pending add was appended."""
-        return min((lane[0].at for lane in self.lanes.values()), default=None)
-
     def _due_at(self, name: str) -> float:
         """Time of the next try of a scope's oldest add; 0 unless the last one got a 500."""
         failing = self._failing.get(name)
