@@ -23,6 +23,10 @@ from pipeline.settings import Settings
 
 PIPE_COLUMNS = 160
 AsJson = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]
+User = Annotated[str | None, typer.Option("--user", help="Only of this user_id.")]
+Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent_id.")]
+AppId = Annotated[str | None, typer.Option("--app", help="Only of this app_id.")]
+Run = Annotated[str | None, typer.Option("--run", help="Only of this run_id.")]
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,14 @@ def print_json(answer: Mapping[str, Any]) -> None:
     print(json.dumps(answer, indent=2, ensure_ascii=False))
 
 
+def print_answer(answer: Mapping[str, Any], text: str, *, as_json: bool) -> None:
+    """The API's answer as JSON, or this line about it."""
+    if as_json:
+        print_json(answer)
+    else:
+        print(text)
+
+
 def print_table(rows: Sequence[Mapping[str, str]], *, empty: str) -> None:
     """Print a table with one column for each key of the first row, or `empty` without rows."""
     if not rows:
@@ -98,6 +110,12 @@ def print_table(rows: Sequence[Mapping[str, str]], *, empty: str) -> None:
     for row in rows:
         table.add_row(*row.values())
     screen().print(table, markup=False)
+
+
+def scope_text(ids: Mapping[str, str | None]) -> str:
+    """The entity ids of a scope that are set: "user=maya run=3"."""
+    names = ("user", "agent", "app", "run")
+    return " ".join(f"{name}={value}" for name in names if (value := ids.get(f"{name}_id")))
 
 
 def when(time: str | None) -> str:

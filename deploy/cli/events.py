@@ -8,17 +8,25 @@ import typer
 from rich.text import Text
 
 from deploy.cli.connection import encoded
-from deploy.cli.context import AsJson, options, print_json, print_table, screen, when
+from deploy.cli.context import (
+    Agent,
+    AppId,
+    AsJson,
+    Run,
+    User,
+    options,
+    print_answer,
+    print_json,
+    print_table,
+    scope_text,
+    screen,
+    when,
+)
 from pipeline.domain.events import FailureCode
 
 app = typer.Typer(no_args_is_help=True, help="List events, show a receipt, retry what failed.")
 
 COLOURS = {"SUCCEEDED": "green", "FAILED": "bold red", "RUNNING": "yellow", "PENDING": "cyan"}
-
-User = Annotated[str | None, typer.Option("--user", help="Only of this user_id.")]
-Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent_id.")]
-AppId = Annotated[str | None, typer.Option("--app", help="Only of this app_id.")]
-Run = Annotated[str | None, typer.Option("--run", help="Only of this run_id.")]
 
 
 @app.command("list")
@@ -111,12 +119,11 @@ def retry_events(
                 graph_status=graph_status,
                 **filters,
             )
-    if as_json:
-        print_json(answer)
-    elif event_id:
-        print(f"{answer['id']} is {answer['status']} again.")
+    if event_id:
+        text = f"{answer['id']} is {answer['status']} again."
     else:
-        print(f"{answer['replayed']} events are PENDING again.")
+        text = f"{answer['replayed']} events are PENDING again."
+    print_answer(answer, text, as_json=as_json)
 
 
 def print_event(event: dict[str, Any]) -> None:
@@ -144,7 +151,7 @@ def _about(event: dict[str, Any]) -> dict[str, str]:
     tokens = usage["prompt_tokens"] + usage["completion_tokens"]
     waiting = event["waiting"] or {}
     values = {
-        "scope": _scope(event),
+        "scope": scope_text(event["payload"]),
         "created": when(event["created_at"]),
         "ended": when(event["completed_at"]),
         "waits for": " ".join(filter(None, [waiting.get("code"), waiting.get("cause")])),
@@ -161,15 +168,8 @@ def _row(event: dict[str, Any]) -> dict[str, str]:
     return {
         "id": event["id"],
         "status": event["status"],
-        "scope": _scope(event),
+        "scope": scope_text(event["payload"]),
         "created": when(event["created_at"]),
         "facts": str(len(event["results"])),
         "code": event["code"] or (event["waiting"] or {}).get("code") or "",
     }
-
-
-def _scope(event: dict[str, Any]) -> str:
-    payload = event["payload"]
-    names = ("user_id", "agent_id", "app_id", "run_id")
-    ids = {name.removesuffix("_id"): payload.get(name) for name in names}
-    return " ".join(f"{name}={value}" for name, value in ids.items() if value)

@@ -9,7 +9,7 @@ import typer
 
 from deploy.cli import recovery
 from deploy.cli.connection import encoded
-from deploy.cli.context import AsJson, local, options, print_json, print_table, when
+from deploy.cli.context import AsJson, local, options, print_answer, print_json, print_table, when
 from pipeline.domain.tenants import Access
 
 app = typer.Typer(no_args_is_help=True, help="List, create and revoke API keys.")
@@ -58,10 +58,7 @@ def create_key(
             member=member,
             expires_at=expires_at,
         )
-    if as_json:
-        print_json(answer)
-    else:
-        print(answer["key"])
+    print_answer(answer, answer["key"], as_json=as_json)
 
 
 @app.command("revoke")
@@ -76,10 +73,7 @@ def revoke_key(
     """Revoke a key. API processes may accept it for five more seconds."""
     with options(context).connect() as api:
         answer = api.delete(f"/v1/keys/{encoded(key_id)}/", descendants=descendants)
-    if as_json:
-        print_json(answer)
-    else:
-        print(answer["message"])
+    print_answer(answer, answer["message"], as_json=as_json)
 
 
 @app.command("recover")
@@ -94,10 +88,7 @@ def recover_key(
     """
     url = recovery.database_url(*local())
     key = asyncio.run(recovery.recover(url, name))  # noqa: TID251  a separate process
-    if as_json:
-        print_json({"key": key})
-    else:
-        print(key)
+    print_answer({"key": key}, key, as_json=as_json)
 
 
 def _row(key: dict[str, Any]) -> dict[str, str]:

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from deploy.cli.connection import encoded
-from deploy.cli.context import AsJson, options, print_json, print_table, when
+from deploy.cli.context import (
+    AsJson,
+    options,
+    print_answer,
+    print_json,
+    print_table,
+    scope_text,
+    when,
+)
 
 HELP = """Process a scope's whole log again, in a shadow: start, compare, then switch or discard."""
 app = typer.Typer(no_args_is_help=True, help=HELP)
@@ -118,10 +126,7 @@ def discard_replay(
     """Delete a replay and its memories. Nothing else changes."""
     with options(context).connect() as api:
         answer = api.delete(f"/v1/replays/{encoded(replay_id)}/")
-    if as_json:
-        print_json(answer)
-    else:
-        print(answer["message"])
+    print_answer(answer, answer["message"], as_json=as_json)
 
 
 def _show(replays: list[dict[str, Any]], answer: dict[str, Any], *, as_json: bool) -> None:
@@ -133,13 +138,11 @@ def _show(replays: list[dict[str, Any]], answer: dict[str, Any], *, as_json: boo
 
 def _row(replay: dict[str, Any]) -> dict[str, str]:
     """A replay as a row of the table."""
-    names = ("user_id", "agent_id", "app_id", "run_id")
-    scope = {name.removesuffix("_id"): replay[name] for name in names if replay[name]}
     ended = replay["succeeded"] + replay["failed"]
     return {
         "id": replay["id"],
         "status": replay["status"],
-        "scope": " ".join(f"{name}={value}" for name, value in scope.items()),
+        "scope": scope_text(replay),
         "events": f"{ended} of {replay['accepted']}",
         "failed": str(replay["failed"]),
         "behind": str(replay["behind"]),

@@ -16,7 +16,7 @@ import orjson
 import typer
 
 from deploy.cli.connection import ApiConnection
-from deploy.cli.context import AsJson, options, print_json
+from deploy.cli.context import Agent, AppId, AsJson, Run, User, options, print_json
 from deploy.imports import mem0
 from deploy.imports.chats import ConversationTurn, read_turns
 from deploy.imports.long_histories import shortened
@@ -37,10 +37,6 @@ WAIT_S = 30
 STUCK_S, STUCK_WAITING_S = 600.0, 4_500.0
 
 File = Annotated[Path, typer.Argument(help="The file, JSON lines.", metavar="FILE", dir_okay=False)]
-User = Annotated[str | None, typer.Option("--user", help="Only of this user_id.")]
-Agent = Annotated[str | None, typer.Option("--agent", help="Only of this agent_id.")]
-AppId = Annotated[str | None, typer.Option("--app", help="Only of this app_id.")]
-Run = Annotated[str | None, typer.Option("--run", help="Only of this run_id.")]
 
 
 def export(
