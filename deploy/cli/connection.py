@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -13,8 +13,12 @@ from deploy.stack.failure import StackError
 from deploy.stack.layout import command_line
 from deploy.stack.waiting import wait_until
 
+JsonT = TypeVar("JsonT", dict[str, Any], list[dict[str, Any]])
+
 # Longer than the longest `wait` of the API.
 TIMEOUT_S = 90.0
+# Hosts of an API on this machine, which no proxy of the environment can reach.
+OWN_HOSTS = ("127.0.0.1", "::1", "localhost")
 # Tries of a request while the server is busy, and the longest pause between two of them.
 MOST_TRIES, LONGEST_WAIT_S = 100, 30.0
 
@@ -31,12 +35,13 @@ class ApiConnection:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         """Prepare a client; it connects with its first request. `transport`: for tests."""
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         with self._reached():
             self._http = httpx.Client(
-                base_url=self._url,
+                base_url=self.url,
                 headers={"Authorization": f"Token {key}"},
                 timeout=timeout_s,
+                trust_env=httpx.URL(self.url).host not in OWN_HOSTS,
                 transport=transport,
             )
 
@@ -50,6 +55,12 @@ class ApiConnection:
         """Send a GET request and return the JSON object. Parameters that are None are left out."""
         query = {name: value for name, value in params.items() if value is not None}
         return self._request("GET", path, params=query)
+
+    def rows(self, path: str) -> list[dict[str, Any]]:
+        """Send a GET request and return the JSON array."""
+        with self._reached():
+            response = self._http.get(path)
+        return self._json(response, list)
 
     def post(self, path: str, **body: object) -> dict[str, Any]:
         """Send a POST request and return the JSON object. Fields that are None are left out."""
@@ -85,7 +96,7 @@ class ApiConnection:
             if response.status_code not in (429, 503):
                 break
             wait_until(lambda: False, min(retry_after_s(response), LONGEST_WAIT_S))
-        return self._object(response)
+        return self._json(response, dict)
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
@@ -94,7 +105,7 @@ class ApiConnection:
             yield
         except (httpx.RequestError, httpx.InvalidURL) as error:
             raise StackError(
-                f"Nothing answers at {self._url} ({type(error).__name__}). Start the local stack"
+                f"Nothing answers at {self.url} ({type(error).__name__}). Start the local stack"
                 f" with `{command_line('up')}`, or name another API with --url."
             ) from error
 
@@ -116,10 +127,10 @@ class ApiConnection:
         """
         with self._reached():
             response = self._http.request(method, path, params=params, json=json)
-        return self._object(response)
+        return self._json(response, dict)
 
-    def _object(self, response: httpx.Response) -> dict[str, Any]:
-        """The JSON object of a response.
+    def _json(self, response: httpx.Response, kind: type[JsonT]) -> JsonT:
+        """The JSON object or array of a response.
 
         Errors: StackError for an error response, and if another server than Memlane answered.
         """
@@ -129,8 +140,8 @@ class ApiConnection:
             value = response.json()
         except ValueError:
             value = None
-        if not isinstance(value, dict):
-            raise StackError(f"{self._url} is not a Memlane: its response is not a JSON object.")
+        if not isinstance(value, kind):
+            raise StackError(f"{self.url} is not a Memlane: its response is not a JSON object.")
         return value
 
 

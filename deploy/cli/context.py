@@ -41,11 +41,11 @@ class Options:
         configured, layout = local()
         url = self.url or f"http://127.0.0.1:{configured.port}"
         path = (self.key_file or layout.api_key).expanduser()
-        return ApiConnection(url, _key(path))
+        return ApiConnection(url, key_in(path))
 
 
-def _key(path: Path) -> str:
-    """The key in a file. Errors: StackError without one."""
+def key_in(path: Path) -> str:
+    """The API key in a file. Errors: StackError without one."""
     try:
         key, reason = path.read_text("ascii").strip(), "it is empty"
     except OSError as error:

@@ -23,7 +23,6 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-import httpx
 from pydantic import ValidationError
 from rich import box
 from rich.console import Console
@@ -32,9 +31,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from deploy.cli.connection import ApiConnection
+from deploy.cli.context import key_in
 from deploy.stack import journal
+from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, alive, send
-from deploy.stack.layout import Layout, command_line, recovery_line
+from deploy.stack.layout import Layout, command_line
 from deploy.stack.waiting import wait_until
 from pipeline import settings as settings_of
 from pipeline.domain.errors import InvalidInput
@@ -45,7 +47,6 @@ Json = dict[str, Any]
 
 USAGE, INTERRUPTED = 2, 130
 PIPE_COLUMNS = 100
-TIMEOUT_S = 30.0
 # The built-in rules take a second; a slow remote model needs longer.
 ENDED_WITHIN_S, BEGUN_WITHIN_S = 180.0, 30.0
 PAGE_SIZE = 200
@@ -64,10 +65,6 @@ ACT_2 = "A search finds memories by meaning and by words, and the graph around t
 ACT_3 = "kill -9 in the middle of the work: nothing may be lost, nothing done twice."
 
 
-class DemoError(Exception):
-    """The demo cannot continue. The message says what to do."""
-
-
 def main() -> int:
     """Play the demo. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m deploy.demo", description=__doc__)
@@ -82,7 +79,7 @@ def run(*, kill: bool) -> int:
     except (InvalidInput, ValidationError) as error:
         print(error, file=sys.stderr)
         return USAGE
-    except DemoError as error:
+    except StackError as error:
         print(f"\nThe demo stopped: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -93,14 +90,14 @@ def run(*, kill: bool) -> int:
 
 
 def play(settings: Settings, *, kill: bool) -> None:
-    """Play all acts, with ids of this run only. Errors: DemoError."""
+    """Play all acts, with ids of this run only. Errors: StackError."""
     console = Console(highlight=False)
     if not console.is_terminal:  # in a pipe or a log, wide enough for the tables
         console = Console(highlight=False, width=PIPE_COLUMNS)
     layout, demo, run_id = Layout(settings.data_dir), story(), uuid.uuid4().hex[:6]
     user_id = f"{demo['speaker'].lower()}-{run_id}"
-    with DemoApi(f"http://127.0.0.1:{settings.port}", key(layout)) as api:
-        api.ask("GET", "/v1/ping/")
+    with DemoApi(f"http://127.0.0.1:{settings.port}", key_in(layout.api_key)) as api:
+        api.get("/v1/ping/")
         heading(console, "1  Three chats become memories", ACT_1)
         events = chats(demo, user_id, api, console)
         check_outcomes(events, settings.llm.model)
@@ -118,65 +115,22 @@ def story() -> Json:
     return dict(json.loads(text))
 
 
-def key(layout: Layout) -> str:
-    """API key of the first project. Errors: DemoError if no stack has created one."""
-    if (key := layout.key()) is None:
-        raise DemoError(
-            f"There is no key at {layout.api_key}: start the stack with `{command_line('up')}`; if"
-            f" the key is lost, `{recovery_line(layout.api_key)}` creates another one."
-        )
-    return key
-
-
-class DemoApi:
-    """The calls of the demo. All raise DemoError if the API does not answer, or refuses."""
-
-    def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:
-        self.url = url
-        # Without the proxy of the environment: the API is on this machine.
-        self._http = httpx.Client(
-            base_url=url,
-            headers={"Authorization": f"Token {key}"},
-            timeout=TIMEOUT_S,
-            trust_env=False,
-            transport=transport,
-        )
-
-    def __enter__(self) -> DemoApi:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
-
-    def ask(self, method: str, path: str, **options: Any) -> Any:
-        """The JSON of a 2xx response."""
-        try:
-            answer = self._http.request(method, path, **options)
-        except httpx.TransportError as error:
-            raise DemoError(
-                f"Nothing answers at {self.url} ({type(error).__name__}). Start the stack with"
-                f" `{command_line('up')}` (or see `{command_line('logs')}`), then try again."
-            ) from error
-        if answer.is_error:
-            raise DemoError(f"{method} {path} answered {answer.status_code}: {answer.text[:300]}")
-        return answer.json()
+class DemoApi(ApiConnection):
+    """The calls of the demo."""
 
     def add(self, messages: list[dict[str, str]], **fields: str) -> Json:
         """Post one turn. `ms` in the response: the time until it was accepted."""
         began = time.perf_counter()
-        body = {"messages": messages, **fields}
-        answer: Json = self.ask("POST", "/v3/memories/add/", json=body)
+        answer = self.post("/v3/memories/add/", messages=messages, **fields)
         return answer | {"ms": 1000 * (time.perf_counter() - began)}
 
     def event(self, event_id: str) -> Json:
         """Read an event with its receipt."""
-        answer: Json = self.ask("GET", f"/v1/event/{event_id}/")
-        return answer
+        return self.get(f"/v1/event/{event_id}/")
 
     def events(self, run_id: str) -> list[Json]:
         """All events of a run, of all users."""
-        page = {"run_id": run_id, "page_size": PAGE_SIZE}
-        return list(self.ask("GET", "/v1/events/", params=page)["results"])
+        return list(self.get("/v1/events/", run_id=run_id, page_size=PAGE_SIZE)["results"])
 
 
 # Act 1
@@ -218,7 +172,7 @@ def follow(
     show: Callable[[list[Json]], None],
     within_s: float = ENDED_WITHIN_S,
 ) -> list[Json]:
-    """Poll the events until all have ended. Errors: DemoError if one failed, or has not ended."""
+    """Poll the events until all have ended. Errors: StackError if one failed, or has not ended."""
     events = {event_id: read(event_id) for event_id in ids}
 
     def all_ended() -> bool:
@@ -237,14 +191,14 @@ def ended(event: Json) -> bool:
 
 
 def check_success(events: Iterable[Json], within_s: float) -> None:
-    """Check that all events succeeded. Errors: DemoError that names one that did not."""
+    """Check that all events succeeded. Errors: StackError that names one that did not."""
     for event in sorted(events, key=ended, reverse=True):
         if event["status"] == "FAILED":
-            raise DemoError(f"Event {event['id']} FAILED with {event['code']}: {event['error']}")
+            raise StackError(f"Event {event['id']} FAILED with {event['code']}: {event['error']}")
         if not ended(event):
             wait = event["waiting"]
             reason = f"it waits: {wait['code']}" if wait else f"stage {event['stage']}"
-            raise DemoError(
+            raise StackError(
                 f"Event {event['id']} is still {event['status']} after {within_s:.0f} s ({reason})."
                 f" It is kept, and will end; see `{command_line('logs')}`."
             )
@@ -253,14 +207,14 @@ def check_success(events: Iterable[Json], within_s: float) -> None:
 def check_outcomes(events: Sequence[Json], model: str) -> None:
     """Check that the receipts of the built-in rules show all outcomes, and reasons.
 
-    A language model may decide differently. Errors: DemoError.
+    A language model may decide differently. Errors: StackError.
     """
     lines = [line for event in events for line in event["results"]]
     absent = sorted(EXPECTED - {line["event"] for line in lines})
     if model == RULES and absent:
-        raise DemoError(f"No receipt shows {' or '.join(absent)}: local/rules should have.")
+        raise StackError(f"No receipt shows {' or '.join(absent)}: local/rules should have.")
     if model == RULES and not all(line["reason"] for line in lines):
-        raise DemoError("A receipt line has no reason.")
+        raise StackError("A receipt line has no reason.")
 
 
 def progress(events: Sequence[Json]) -> Padding:
@@ -321,8 +275,8 @@ def questions(
     relations: list[Json] = []
     rows: list[Sequence[str]]
     for text in texts:
-        body = {"query": text, "filters": {"user_id": user_id}, "top_k": 2}
-        answer = api.ask("POST", "/v3/memories/search/", json=body)
+        filters = {"user_id": user_id}
+        answer = api.post("/v3/memories/search/", query=text, filters=filters, top_k=2)
         hits = answer["results"]
         rows = [(f"{hit['score']:.2f}", hit["memory"], since(hit["timestamp"])) for hit in hits]
         console.print(Text(text, style="bold"), listed(rows), "")
@@ -338,7 +292,7 @@ def questions(
     lines = (line for event in events for line in event["results"])
     changed = next((line["id"] for line in lines if line["event"] == "UPDATE"), None)
     if changed:
-        states = api.ask("GET", f"/v1/memories/{changed}/history/")
+        states = api.rows(f"/v1/memories/{changed}/history/")
         title = "History of a memory that changed: nothing is overwritten"
         rows = [
             (state["event"], state["new_memory"] or state["old_memory"], state["reason"] or "")
@@ -360,7 +314,7 @@ def crash(
 ) -> None:
     """Post a burst, kill the worker during it, and show that each event ends exactly once.
 
-    Errors: DemoError if an event is lost, fails, or stores its memory twice.
+    Errors: StackError if an event is lost, fails, or stores its memory twice.
     """
     victim = worker(layout, api.url)
     if victim is None:
@@ -384,9 +338,9 @@ def crash(
     console.print(f"  {len(burst)} people post {len(posts)} turns, each kept after {ms:.1f} ms.")
     if not wait_until(lambda: states(api.events(run_id)).keys() != {"PENDING"}, BEGUN_WITHIN_S):
         logs = command_line("logs")
-        raise DemoError(f"No event was begun within {BEGUN_WITHIN_S:.0f} s: see `{logs}`.")
+        raise StackError(f"No event was begun within {BEGUN_WITHIN_S:.0f} s: see `{logs}`.")
     if not send(victim, signal.SIGKILL):
-        raise DemoError(f"{WORKER} (pid {victim.pid}) was gone before it could be killed.")
+        raise StackError(f"{WORKER} (pid {victim.pid}) was gone before it could be killed.")
     began = time.monotonic()
     left = counted(api.events(run_id))
     console.print(f"  kill -9 {victim.pid} ({WORKER}), which leaves {left}", style="bold")
@@ -427,14 +381,13 @@ def worker(layout: Layout, url: str) -> Identity | None:
 def compare(
     events: Sequence[Json], accepted: int, run_id: str, api: DemoApi, console: Console
 ) -> None:
-    """Compare the stored memories with the receipts. Errors: DemoError if they differ."""
-    body = {"filters": {"run_id": run_id}, "page_size": PAGE_SIZE}
-    rows = api.ask("POST", "/v3/memories/", json=body)["results"]
+    """Compare the stored memories with the receipts. Errors: StackError if they differ."""
+    rows = api.post("/v3/memories/", filters={"run_id": run_id}, page_size=PAGE_SIZE)["results"]
     outcomes = Counter(line["event"] for event in events for line in event["results"])
     due = outcomes["ADD"] - outcomes["DELETE"]
     doubles = len(rows) - len({(row["user_id"], row["memory"]) for row in rows})
     if len(events) != accepted or len(rows) != due or doubles:
-        raise DemoError(
+        raise StackError(
             f"{accepted} turns were accepted and {len(events)} events ended; the receipts make"
             f" {due} memories, {len(rows)} are stored, {doubles} of them twice."
         )

@@ -214,6 +214,15 @@ def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:
         ApiConnection("http://[::1", "key")
 
 
+def test_an_api_on_this_machine_is_called_without_the_proxy_of_the_environment(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    with ApiConnection(receiver.url, "key") as api, pytest.raises(StackError, match="404"):
+        api.post("/v1/console/links/")
+    assert receiver.paths == ["/v1/console/links/"]
+
+
 def test_a_url_without_its_scheme_is_refused_with_the_scheme() -> None:
     result = CliRunner().invoke(app, ["--url", "127.0.0.1:8000", "events", "list"])
     assert result.exit_code == 2

@@ -16,7 +16,8 @@ import pytest
 from rich.console import Console, RenderableType
 
 from deploy.demo import __main__ as demo
-from deploy.demo.__main__ import EXPECTED, WORKER, DemoApi, DemoError, Json
+from deploy.demo.__main__ import EXPECTED, WORKER, DemoApi, Json
+from deploy.stack.failure import StackError
 from deploy.stack.journal import Journal
 from deploy.stack.layout import Layout
 from pipeline.adapters.model_rules.decide import decide_facts
@@ -86,31 +87,6 @@ def test_an_add_carries_key_scope_and_the_day_it_was_said() -> None:
     }
 
 
-def test_an_unreachable_server_is_reported_with_the_remedy() -> None:
-    def refuse(request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("refused", request=request)
-
-    with (
-        DemoApi(URL, "secret", transport=httpx.MockTransport(refuse)) as api,
-        pytest.raises(DemoError, match=r"Nothing answers at http://127.0.0.1:8000 .*make up"),
-    ):
-        api.ask("GET", "/v1/ping/")
-
-
-def test_a_refusal_is_shown_with_its_status() -> None:
-    transport = httpx.MockTransport(lambda _: httpx.Response(401, json={"detail": "Unknown key."}))
-    with (
-        DemoApi(URL, "secret", transport=transport) as api,
-        pytest.raises(DemoError, match=r"GET /v1/ping/ answered 401: .*Unknown key"),
-    ):
-        api.ask("GET", "/v1/ping/")
-
-
-def test_without_a_key_file_the_remedies_are_a_start_and_a_new_key(tmp_path: Path) -> None:
-    with pytest.raises(DemoError, match=r"`make up`; .*`memlane keys recover > "):
-        demo.key(Layout(tmp_path))
-
-
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     """Data directory of a stack that has recorded the test's own process as its worker."""
@@ -142,21 +118,21 @@ def test_no_stack_has_no_worker(tmp_path: Path) -> None:
 def test_rules_must_show_the_mix_with_reasons_and_a_language_model_need_not() -> None:
     demo.check_outcomes(MIXED, "local/rules")
     demo.check_outcomes([], "openai/gpt-4o-mini")
-    with pytest.raises(DemoError, match="NOOP or UPDATE"):
+    with pytest.raises(StackError, match="NOOP or UPDATE"):
         demo.check_outcomes(MIXED[:1], "local/rules")
-    with pytest.raises(DemoError, match="no reason"):
+    with pytest.raises(StackError, match="no reason"):
         demo.check_outcomes([*MIXED, event(line("ADD", reason=None))], "local/rules")
 
 
 def test_an_event_that_failed_is_named_with_its_code() -> None:
     failed = event(status="FAILED", code="LLM_REJECTED", error="401")
-    with pytest.raises(DemoError, match="e1 FAILED with LLM_REJECTED: 401"):
+    with pytest.raises(StackError, match="e1 FAILED with LLM_REJECTED: 401"):
         demo.check_success([event(), failed], 1)
 
 
 def test_an_event_that_does_not_end_in_time_is_named_with_what_it_waits_for() -> None:
     waits = event(status="RUNNING", waiting={"code": "LLM_UNAVAILABLE"})
-    with pytest.raises(DemoError, match=r"still RUNNING after 0 s .*LLM_UNAVAILABLE"):
+    with pytest.raises(StackError, match=r"still RUNNING after 0 s .*LLM_UNAVAILABLE"):
         demo.follow(["e1"], lambda _: waits, lambda _: None, within_s=0)
 
 
@@ -179,11 +155,11 @@ def rows(*texts: str) -> Json:
 def test_the_stored_memories_must_equal_the_receipts() -> None:
     events, console = [*MIXED, event(line("DELETE"))], Console(file=io.StringIO())
     demo.compare(events, 4, "r", answering(rows("a")), console)
-    with pytest.raises(DemoError, match="make 1 memories, 2 are stored, 0 of them twice"):
+    with pytest.raises(StackError, match="make 1 memories, 2 are stored, 0 of them twice"):
         demo.compare(events, 4, "r", answering(rows("a", "b")), console)
-    with pytest.raises(DemoError, match="2 are stored, 1 of them twice"):
+    with pytest.raises(StackError, match="2 are stored, 1 of them twice"):
         demo.compare(events, 4, "r", answering(rows("a", "a")), console)
-    with pytest.raises(DemoError, match="5 turns were accepted and 4 events ended"):
+    with pytest.raises(StackError, match="5 turns were accepted and 4 events ended"):
         demo.compare(events, 5, "r", answering(rows("a")), console)
 
 
