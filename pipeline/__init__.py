@@ -14,22 +14,34 @@ A lane is a scope's queue; the state machine that moves it is lanes/store, one s
 in lanes/sql. A stage only reads and computes; its output, its changes and the lane's next stage
 are one commit. So any task may run twice, late, or in a process that is killed.
 
-Each feature is a folder with the same file names: service (use-cases), store (the only place with
-SQL), sql/ (statements), ports (the stores of the ledger that the feature uses).
+A feature is a folder with the same file names as its siblings: service (use-cases), store (SQL),
+sql/ (statements), ports (the stores of the ledger that the feature uses).
 
-    ingest/  lanes/       accept an add and run its stages; the state machine of a scope's queue
-    search/               ranked memories and turns: candidates, fusion, cutoff, rerank
-    memories/  graph/  turns/       what is stored, and its history
-    events/  replays/     list, cancel, redrive, undo; process a whole scope again, in a shadow
-    tenants/  erasure/    organizations, projects, members, API keys; deletion for good
-    webhooks/             signatures, deliveries, retries, dead letters
+The work of an event
+    ingest/  lanes/                 accept an add and run its stages; the state machine of a queue
+    models/                         questions and prompts, circuit breaker, recorded answers
+    events/  replays/               list, cancel, redrive, undo; process a scope again in a shadow
+
+What is stored, and how it is found
+    memories/  versions/            memories and their history; earlier states, restore
+    turns/  graph/                  messages as they were said; entities and relations
+    search/                         ranked memories and turns: candidates, fusion, cutoff, rerank
+    summaries/  profiles/           summaries of conversations; profiles of users
+    suggestions/  conflicts/        changes and contradictions that a person decides
+    curator/                        runs that look through memories and make suggestions
     vector_index/  reindex/         a projection of the ledger; a new index beside the live one
-    models/               questions and prompts, circuit breaker, recorded answers
-    accounting/           the balance of events, and costs
-    ledger/               PostgreSQL: engine, statements, tables, migrations
-    adapters/  ports      vendors, and the protocols they implement
-    domain/  text/        values and pure rules; language
-    bootstrap  stores     build it all: the only place that chooses adapters
+
+Administration
+    tenants/  webhooks/             organizations, projects, members, API keys; deliveries
+    erasure/  transfer/             deletion for good; export and import
+    accounting/  seals/             the balance of events, and costs; tamper evidence
+    backup/  health/                the ledger's side of backup and restore; doctor and repair
+
+Below all of them
+    ledger/                         PostgreSQL: engine, statements, tables, migrations
+    adapters/  ports                vendors, and the protocols they implement
+    domain/  text/                  values and pure rules; language
+    stores  bootstrap  settings     all stores; the only place that chooses adapters; all settings
 """
 
 __version__ = "0.2.0"

@@ -164,7 +164,7 @@ def _reloads(layout: Layout) -> int | None:
 
 
 def scale(layout: Layout, saved: SavedSettings, counts: Mapping[str, int]) -> int:
-    """SettingsChange the number of workers or API processes, without a restart of the others.
+    """Change the number of workers or API processes, without a restart of the others.
 
     `counts`: by setting, such as MEMLANE_WORKERS. A worker that goes finishes its stages. A stack
     that does not run starts with these numbers next time.

@@ -94,7 +94,7 @@ class Balance:
 async def fold_all(connection: AsyncConnection) -> None:
     """Add up all entries into the books, as the last statement of the caller's transaction.
 
-    Balance that are zero are deleted, and with them the ids of owners.
+    Counts that are zero are deleted, and with them the ids of owners.
     """
     await connection.execute(text(f"SELECT pg_advisory_xact_lock({FOLD_LOCK})"))
     await _fold(connection, None)

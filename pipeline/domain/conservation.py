@@ -11,14 +11,14 @@
              keeps its values and most of its words. A request to forget takes back.
     both     need a fact about the same matter: the same slot, and without slots a common word
              besides the subject, a near meaning, or a new text with words of the old one. A memory
-             without any name, number or date is updated by a text with a third of its words. What
-             a relative of the user does is no matter of the user. A request
-             to forget has a slot of its own matter rarely: the words decide, at any time, and each
-             word, name, number and date that goes must be one that the request names. It names
-             nothing of another tense, no possession by a wish, and no role by a former one: see
-             pipeline/text/standing. Of a fact and a memory one of which is about a time that is
-             over, neither changes the other, unless the fact names what the memory says: see
-             pipeline/text/past.
+             without any name, number or date is updated by a text with a third of its words. A fact
+             about a relative of the user never changes a memory about the user.
+    forget   A request to forget rarely has the slot of the memory, so its words decide, at any
+             time of the memory. It must name each word, name, number and date that goes. It
+             names no memory in another tense, no possession if it speaks of a wish, and no present
+             role if it speaks of a former one: see pipeline/text/standing.
+    past     A fact about the past never changes a memory about the present, nor the reverse, unless
+             the fact names what the memory says: see pipeline/text/past.
 
 Slots that no model gave are read from the words, see pipeline/text/stated_slots.
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from pipeline.domain.graph import Entity, Node
-from pipeline.domain.working_graph import WorkingEdge, WorkingGraph, dooms
+from pipeline.domain.working_graph import WorkingEdge, WorkingGraph, ends_relation
 from pipeline.text import polarity
 from pipeline.text.names import says
 from pipeline.text.other_names import says_other_name
@@ -118,7 +118,7 @@ def _following(
             continue
         name = edge.names[1]
         for ended in ended_by(edge.relation):
-            if dooms(edge.relation, name, ended, superseded=False):
+            if ends_relation(edge.relation, name, ended, superseded=False):
                 following.setdefault((ended, None), []).append(edge)
         for ended in opposites(edge.relation):
             following.setdefault((ended, plan.root(edge.destination)), []).append(edge)

@@ -171,7 +171,7 @@ class WorkingGraph:
                 return True
             mine = first in both or (ends_both(edge.relation) and second in both)
             name = edge.names[1] if later else destination.name
-            if not mine or not dooms(ending, name, ended, superseded=superseded):
+            if not mine or not ends_relation(ending, name, ended, superseded=superseded):
                 return False
             return not (adds or (later and stands_beside(edge.text, edge.names[1])))
 
@@ -345,7 +345,7 @@ def same_slot(fact: Fact, edge: WorkingEdge) -> bool:
     return is_of_its_slot(fact, edge.names[0], edge.relation)
 
 
-def dooms(ending: str, destination: str, ended: str, *, superseded: bool) -> bool:
+def ends_relation(ending: str, destination: str, ended: str, *, superseded: bool) -> bool:
     """True if an edge ends those of the relation `ended` of the same source.
 
     `superseded`: the statement of one of the two supersedes the other.

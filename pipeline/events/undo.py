@@ -448,9 +448,10 @@ async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
 async def _closed_later(
     connection: AsyncConnection, event: Row[Any]
 ) -> dict[UUID, Mapping[str, Any]]:
-    """The ends of the relations that the event ended and whose successors have ended since.
+    """The new ends of relations that the event had ended, and whose successors have ended since.
 
-    By a later event; or by a person, whose end is that of both if they are the same relation.
+    A successor is the relation with which the event replaced an older one. Its end counts if a
+    later event caused it. An end by a person counts if both are the same relation.
     """
     successor = relations.alias("successor")
     # The rest of the relation, which the event has interrupted, or the same one that began earlier.

@@ -27,7 +27,7 @@ SIZE = 32
 
 
 class SealState(StrEnum):
-    """SealState of a project's tamper evidence.
+    """State of a project's tamper evidence.
 
     adopting: heads of an earlier release are verified and signed. starting: waits for the end of
     transactions that began before it was switched on. filling: rows that are older than the switch

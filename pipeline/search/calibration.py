@@ -35,7 +35,7 @@ class Scale:
         return [_interpolated(cosine, known, scores) for cosine in cosines]
 
     def cosine(self, score: float) -> float:
-        """The smallest cosine with this score; -1, which is any cosine, for 0."""
+        """The smallest cosine with this score; -1, the least of all, for a score of 0."""
         if score <= 0:
             return -1.0
         cosines, scores = self._axes()

@@ -1,4 +1,4 @@
-"""Statistics of the words of large scopes, entry in memory for a short time.
+"""Statistics of the words of large scopes, cached in memory for a short time.
 
     absent ──► counted by the search that needs them, one scope at a time
     fresh  ──► used

@@ -129,7 +129,7 @@ class WordStatistics:
             at = self._lines.find(part, end)
 
     def _singles(self, forms: Sequence[Form]) -> tuple[list[Lookup], list[Form]]:
-        """QueryLookups of single terms, rarest first, while they fit; and the forms that do not."""
+        """Look-ups of single terms, rarest first, while they fit; and the forms that do not."""
         singles: dict[str, Lookup] = {}
         left, frequent = MOST_READ, []
         for form in sorted(forms, key=lambda form: self._holding(form.term) / form.weight):
