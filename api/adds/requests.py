@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Header
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from api.adds.messages import MessageIn, as_list
 from api.http.body import LONGEST_ID, EntityId, ExpirationDate, Moment, Request, as_id
@@ -28,6 +28,21 @@ IdempotencyKey = Annotated[
 ]
 
 
+def categories(value: object) -> object:
+    """A list of `{"name": "meaning"}` objects as one object."""
+    if not isinstance(value, list):
+        return value
+    merged: dict[str, str] = {}
+    for item in value:
+        if not isinstance(item, dict):
+            kind = type(item).__name__
+            raise ValueError(  # noqa: TRY004  pydantic reports only ValueError to the client
+                f'Expected a dictionary of items but got type "{kind}".'
+            )
+        merged |= {str(name): about or "" for name, about in item.items()}
+    return merged
+
+
 class AddRequest(Request):
     """An add: messages, the ids they belong to, and options."""
 
@@ -46,7 +61,11 @@ class AddRequest(Request):
         }
     )
 
-    messages: list[MessageIn] = Field(min_length=1, max_length=MOST_MESSAGES)
+    messages: Annotated[
+        list[MessageIn],
+        Field(min_length=1, max_length=MOST_MESSAGES),
+        BeforeValidator(as_list),
+    ]
     user_id: EntityId = None
     agent_id: EntityId = None
     app_id: EntityId = None
@@ -100,21 +119,9 @@ class AddRequest(Request):
     agent_custom_instructions: InstructionText | None = Field(
         default=None, description="Of what the assistant says about itself."
     )
-    custom_categories: Categories | None = Field(
+    custom_categories: Annotated[Categories | None, BeforeValidator(categories)] = Field(
         default=None, description='Instead of the project\'s: `[{"name": "what it is for"}, …]`.'
     )
-
-    @field_validator("custom_categories", mode="before")
-    @classmethod
-    def one_mapping(cls, value: object) -> object:
-        """Accept a list of categories or one object."""
-        return categories(value)
-
-    @field_validator("messages", mode="before")
-    @classmethod
-    def as_list(cls, value: object) -> object:
-        """Accept a bare string or object for one message."""
-        return as_list(value)
 
     @model_validator(mode="after")
     def require_ids(self) -> AddRequest:
@@ -169,21 +176,6 @@ class AddRequest(Request):
         if deduced and not self.infer:
             return [Message(Role.USER, text) for text in deduced]
         return [message.turn() for message in self.messages]
-
-
-def categories(value: object) -> object:
-    """A list of `{"name": "meaning"}` objects as one object."""
-    if not isinstance(value, list):
-        return value
-    merged: dict[str, str] = {}
-    for item in value:
-        if not isinstance(item, dict):
-            kind = type(item).__name__
-            raise ValueError(  # noqa: TRY004  pydantic reports only ValueError to the client
-                f'Expected a dictionary of items but got type "{kind}".'
-            )
-        merged |= {str(name): about or "" for name, about in item.items()}
-    return merged
 
 
 def _plain(filters: dict[str, Any] | None, name: str) -> str | None:

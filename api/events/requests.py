@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from api.adds.messages import MessageIn, as_list
 from api.http.body import EntityId, OwnRequest
@@ -27,7 +27,11 @@ class ReplayRequest(OwnRequest):
         json_schema_extra={"examples": [{"custom_instructions": "Keep facts about Maya."}]}
     )
 
-    messages: list[MessageIn] | None = Field(default=None, min_length=1, max_length=MOST_MESSAGES)
+    messages: Annotated[
+        list[MessageIn] | None,
+        Field(min_length=1, max_length=MOST_MESSAGES),
+        BeforeValidator(as_list),
+    ] = None
     custom_instructions: InstructionText | None = None
     includes: InstructionText | None = None
     excludes: InstructionText | None = None
@@ -35,12 +39,6 @@ class ReplayRequest(OwnRequest):
     dry_run: bool = Field(
         default=False, description="Answer a new event, which computes the receipt of the replay."
     )
-
-    @field_validator("messages", mode="before")
-    @classmethod
-    def as_list(cls, value: object) -> object:
-        """Accept a bare string or object for one message."""
-        return as_list(value)
 
     @model_validator(mode="after")
     def whole_or_graph(self) -> ReplayRequest:

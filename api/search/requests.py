@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
+from typing import Annotated
+
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from api.adds.messages import MessageIn, as_list
 from api.lists.requests import ReadRequest
@@ -29,9 +38,10 @@ class SearchRequest(ReadRequest, SearchOptions):
     query: str | None = Field(
         default=None, min_length=1, description="Its first 8,000 characters are searched for."
     )
-    messages: list[MessageIn] | None = Field(
+    messages: Annotated[
+        list[MessageIn] | None, Field(max_length=MOST_MESSAGES), BeforeValidator(as_list)
+    ] = Field(
         default=None,
-        max_length=MOST_MESSAGES,
         description=(
             "The conversation so far, as for an add. Without `query`, its last user message is the "
             "question; the user's turns before it say what the question is about."
@@ -47,12 +57,6 @@ class SearchRequest(ReadRequest, SearchOptions):
         if value is not None and not value.strip():
             raise ValueError("give the text to search for")
         return value and value.strip()[:LONGEST_QUERY]
-
-    @field_validator("messages", mode="before")
-    @classmethod
-    def as_list(cls, value: object) -> object:
-        """Accept a bare string or object for one message."""
-        return as_list(value)
 
     @model_validator(mode="after")
     def asks(self) -> SearchRequest:

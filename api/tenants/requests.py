@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     AliasChoices,
+    BeforeValidator,
     ConfigDict,
     Field,
     field_validator,
@@ -151,14 +152,8 @@ class CuratorSchedule(OwnRequest):
 class GraphTypesRequest(OwnRequest):
     """Types of entities and names of relations that a project adds to the built-in ones."""
 
-    entity_types: Categories = Field(default_factory=dict)
-    relation_types: Categories = Field(default_factory=dict)
-
-    @field_validator("entity_types", "relation_types", mode="before")
-    @classmethod
-    def one_mapping(cls, value: object) -> object:
-        """Accept a list of types or one object."""
-        return categories(value)
+    entity_types: Annotated[Categories, BeforeValidator(categories)] = Field(default_factory=dict)
+    relation_types: Annotated[Categories, BeforeValidator(categories)] = Field(default_factory=dict)
 
     def stored(self) -> dict[str, dict[str, str]]:
         """The types by name in snake_case."""
@@ -186,7 +181,7 @@ class ProjectUpdateRequest(Request):
     excludes: InstructionText | None = Field(
         default=None, validation_alias=AliasChoices("excludes", "exclusion_prompt")
     )
-    custom_categories: Categories | None = Field(
+    custom_categories: Annotated[Categories | None, BeforeValidator(categories)] = Field(
         default=None,
         description='`[{"name": "what it is for"}, …]`, instead of the built-in ones.',
     )
@@ -268,12 +263,6 @@ class ProjectUpdateRequest(Request):
         if isinstance(value, list) and all(isinstance(line, str) for line in value):
             return "\n".join(value)
         return value
-
-    @field_validator("custom_categories", mode="before")
-    @classmethod
-    def one_mapping(cls, value: object) -> object:
-        """Accept a list of categories or one object."""
-        return categories(value)
 
     def columns(self) -> dict[str, Any]:
         """The changed columns of the project."""
