@@ -11,7 +11,7 @@ import structlog
 from pipeline import telemetry
 from pipeline.domain.backpressure import Limits, Load, admit
 from pipeline.domain.errors import Overloaded
-from pipeline.domain.lanes import LaneClass, Wake
+from pipeline.domain.lanes import Hint, LaneClass
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.load import LoadView
@@ -25,7 +25,7 @@ LOOK_EVERY_S = 1.0
 class HintPublisher(Protocol):
     """Publisher of hints in the background; see workers.dispatch."""
 
-    def kick_among(self, wake: Wake, busy_lanes: int) -> None:
+    def kick_among(self, hint: Hint, busy_lanes: int) -> None:
         """Publish the hint into the queue of its class for this number of busy lanes."""
         ...
 
@@ -41,9 +41,9 @@ class FairDispatcher:
         self._publisher = publisher
         self._backpressure = backpressure
 
-    def kick(self, wake: Wake, project_id: ProjectId) -> None:
+    def kick(self, hint: Hint, project_id: ProjectId) -> None:
         """Publish the hint; see ports.Dispatcher."""
-        self._publisher.kick_among(wake, self._backpressure.woken(project_id, low=wake.low))
+        self._publisher.kick_among(hint, self._backpressure.woken(project_id, low=hint.low))
 
     def close(self) -> None:
         """Publish the waiting hints, for at most two seconds."""

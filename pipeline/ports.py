@@ -15,7 +15,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, RelationRequest
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message, SourcedMessage
 from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.tenants import ProjectId
@@ -324,7 +324,7 @@ class WebhookSender(Protocol):
 class Dispatcher(Protocol):
     """Publisher of hints to workers. A lost hint delays an event, but never loses it."""
 
-    def kick(self, wake: Wake, project_id: ProjectId) -> None:
+    def kick(self, hint: Hint, project_id: ProjectId) -> None:
         """Publish a hint for the lane's next stage, into the queue that is fair to other projects.
 
         Never raises and never blocks for long.

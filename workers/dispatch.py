@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 
 from pipeline import telemetry
 from pipeline.curator.store import RunHint
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.tenants import ProjectId
 from pipeline.settings import Settings
 from workers.app import CURATE, SUMMARIZE, make_app, task_name
@@ -30,7 +30,8 @@ MARK = "memlane:epoch"
 # and the arguments are not described for monitors, because there are none.
 BARE: Mapping[str, Any] = {"declare": (), "argsrepr": "", "kwargsrepr": ""}
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 2.0
-Hint = tuple[Wake, str]
+# A hint, and the name of the queue that it goes into.
+Routed = tuple[Hint, str]
 
 
 class CeleryDispatcher:
@@ -43,9 +44,9 @@ class CeleryDispatcher:
         errors = (*connection.connection_errors, *connection.channel_errors)
         self._away: tuple[type[Exception], ...] = (OperationalError, OSError, *errors)
 
-    def publish(self, wake: Wake, queue: str) -> bool:
+    def publish(self, hint: Hint, queue: str) -> bool:
         """Publish a hint. False if the broker did not accept it; the sweeper finds its lane."""
-        return self._send(task_name(wake.stage), (str(wake.lane_id), wake.fence), queue)
+        return self._send(task_name(hint.stage), (str(hint.lane_id), hint.fence), queue)
 
     def publish_run(self, hint: RunHint) -> bool:
         """Publish a hint for a run of the curator. False as for `publish`."""
@@ -104,21 +105,21 @@ class BackgroundDispatcher:
 
     def __init__(self, dispatcher: CeleryDispatcher) -> None:
         self._dispatcher = dispatcher
-        self._waiting: Queue[Hint | None] = Queue(MOST_WAITING)
+        self._waiting: Queue[Routed | None] = Queue(MOST_WAITING)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kicks", daemon=True)
         self._thread.start()
 
-    def kick(self, wake: Wake, queue: str) -> None:
+    def kick(self, hint: Hint, queue: str) -> None:
         """Queue a hint for publishing. Never blocks; if MOST_WAITING hints wait, it is dropped."""
         try:
-            self._waiting.put_nowait((wake, queue))
+            self._waiting.put_nowait((hint, queue))
         except Full:
             telemetry.kicks_failed.inc()
 
-    def kick_among(self, wake: Wake, busy_lanes: int) -> None:
+    def kick_among(self, hint: Hint, busy_lanes: int) -> None:
         """Publish a hint into the queue of its class for this number of busy lanes."""
-        self.kick(wake, queue_of(busy_lanes, low=wake.low))
+        self.kick(hint, queue_of(busy_lanes, low=hint.low))
 
     def close(self, *, timeout_s: float = 2.0) -> None:
         """Publish the waiting hints for at most `timeout_s` seconds, then stop.
@@ -131,16 +132,16 @@ class BackgroundDispatcher:
         self._closed.set()
 
     def _run(self) -> None:
-        while (hint := self._waiting.get()) is not None:
+        while (routed := self._waiting.get()) is not None:
             try:
-                self._publish(hint)
+                self._publish(*routed)
             except Exception as error:
                 telemetry.kicks_failed.inc()
                 log.error("kick_crashed", exc_info=error)
 
-    def _publish(self, hint: Hint) -> None:
+    def _publish(self, hint: Hint, queue: str) -> None:
         pause_s = FIRST_PAUSE_S
-        while not self._dispatcher.publish(*hint) and not self._closed.wait(pause_s):
+        while not self._dispatcher.publish(hint, queue) and not self._closed.wait(pause_s):
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
 
@@ -150,9 +151,9 @@ class QuietHints:
     def __init__(self, publisher: BackgroundDispatcher) -> None:
         self._publisher = publisher
 
-    def kick(self, wake: Wake, project_id: ProjectId) -> None:
+    def kick(self, hint: Hint, project_id: ProjectId) -> None:
         """Publish the hint; see ports.Dispatcher."""
-        self._publisher.kick(wake, queue_of(0, low=wake.low))
+        self._publisher.kick(hint, queue_of(0, low=hint.low))
 
 
 def background_dispatcher(settings: Settings) -> BackgroundDispatcher:

@@ -83,11 +83,11 @@ class ResendHints:
     def _publish(self, swept: Sequence[Swept], busy: Mapping[LaneClass, int]) -> None:
         """Publish a hint for each lane; stop if the broker does not accept one."""
         for lane in swept:
-            wake = lane.wake
-            queue = queue_of(busy.get((lane.project_id, wake.low), 0), low=wake.low)
+            hint = lane.hint
+            queue = queue_of(busy.get((lane.project_id, hint.low), 0), low=hint.low)
             telemetry.swept.labels(lane.was).inc()
-            log.info("lane_swept", lane_id=str(wake.lane_id), was=lane.was, stage=wake.stage)
-            if not self._dispatcher.publish(wake, queue):
+            log.info("lane_swept", lane_id=str(hint.lane_id), was=lane.was, stage=hint.stage)
+            if not self._dispatcher.publish(hint, queue):
                 self._doubt = True
                 return
 

@@ -25,7 +25,7 @@ import uvloop
 from pipeline import bootstrap
 from pipeline.curator import service as curator
 from pipeline.curator.store import RunHint
-from pipeline.domain.lanes import Activation, Hold, Wake
+from pipeline.domain.lanes import Activation, Hint, Hold
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
 from pipeline.lanes.leases import BEATS, LaneLeases, session_name
@@ -228,18 +228,18 @@ class Runtime:
         except LedgerUnavailable as error:
             log.warning("summary_failed", lane_id=str(lane_id), code=type(error).__name__)
 
-    def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
+    def begin(self, hint: Hint, then: Callable[[Hint], None]) -> None:
         """Start a stage, and return once another one may start.
 
         So no hint is taken before its stage can run. `then` is called in the loop with the lane's
         next hint, if any.
         """
         self.taken += 1
-        if wake.low:
+        if hint.low:
             self._low_taken += 1
         else:
             self._normal_at = time.monotonic()
-        self._loop.call_soon(self._begin, wake, then)
+        self._loop.call_soon(self._begin, hint, then)
         self._room.acquire()
 
     def low_fits(self) -> bool:
@@ -252,9 +252,9 @@ class Runtime:
         alone = self.taken - self.done == low and time.monotonic() - self._normal_at > QUIET_S
         return low < (self._low_places if alone else math.ceil(self._low_places * LOW_BESIDE))
 
-    def _begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
-        stage = asyncio.create_task(self._stage(wake, then), name=str(wake.lane_id))
-        stage.add_done_callback(self._low_over if wake.low else self._normal_over)
+    def _begin(self, hint: Hint, then: Callable[[Hint], None]) -> None:
+        stage = asyncio.create_task(self._stage(hint, then), name=str(hint.lane_id))
+        stage.add_done_callback(self._low_over if hint.low else self._normal_over)
         self._watch(stage)
 
     def _low_over(self, _: asyncio.Task[None]) -> None:
@@ -267,9 +267,9 @@ class Runtime:
         self._stages.add(stage)  # the loop keeps only a weak reference
         stage.add_done_callback(self._over)
 
-    async def _stage(self, wake: Wake, then: Callable[[Wake], None]) -> None:
+    async def _stage(self, hint: Hint, then: Callable[[Hint], None]) -> None:
         """Run the stage, and further ones of the lane that follow at once."""
-        following = await self._run(wake)
+        following = await self._run(hint)
         # Between two stages the lane is queued, as after any stage: if the worker dies here, the
         # sweeper publishes the hint.
         while following is not None and following.at_once:
@@ -277,20 +277,20 @@ class Runtime:
         if following is not None:
             then(await self._with_priority(following))
 
-    async def _with_priority(self, wake: Wake) -> Wake:
+    async def _with_priority(self, hint: Hint) -> Hint:
         """The hint with the lane's present priority: an add may have raised it during the stage.
 
         An add after this finds the lane queued, and publishes a hint of its own.
         """
-        if not wake.low:
-            return wake
+        if not hint.low:
+            return hint
         try:
-            return replace(wake, low=await self._services.ledger.lanes.is_low(wake.lane_id))
+            return replace(hint, low=await self._services.ledger.lanes.is_low(hint.lane_id))
         except LedgerUnavailable:  # the sweeper reads the priority again
-            return wake
+            return hint
 
-    async def _run(self, wake: Wake) -> Wake | None:
-        return await run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)
+    async def _run(self, hint: Hint) -> Hint | None:
+        return await run_stage(hint, owner=self.owner, services=self._services, leases=self._leases)
 
     def _over(self, stage: asyncio.Task[None]) -> None:
         """Release the place of a stage that has ended, and log its exception."""

@@ -23,7 +23,7 @@ from celery import Celery, Task
 
 from pipeline.curator.store import RunHint
 from pipeline.domain.events import StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from workers.app import CURATE, SUMMARIZE, task_name
 from workers.dispatch import BackgroundDispatcher
 from workers.fair_queues import is_low, of_priority
@@ -54,15 +54,15 @@ def _task(
     """The task of a stage."""
 
     def run(task: Task, *arguments: Any, **more: Any) -> None:
-        if (wake := read_hint(stage, *arguments, **more)) is None:
+        if (hint := read_hint(stage, *arguments, **more)) is None:
             log.warning("hint_dropped", task=task_name(stage))
             return
         queue = task.request.delivery_info["routing_key"]
 
-        def then(following: Wake) -> None:
+        def then(following: Hint) -> None:
             dispatcher.kick(following, of_priority(queue, low=following.low))
 
-        runtime.begin(replace(wake, low=is_low(queue)), then)
+        runtime.begin(replace(hint, low=is_low(queue)), then)
 
     return run
 
@@ -87,17 +87,17 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def read_hint(stage: StageName, *arguments: Any, **more: Any) -> Wake | None:
+def read_hint(stage: StageName, *arguments: Any, **more: Any) -> Hint | None:
     """The hint in a message's arguments, `(lane id, fence)`; None if they have another form."""
     match arguments:
         case (str(lane_id), int(fence)) if not more:
             lane = _uuid(lane_id)
-            return None if lane is None else Wake(lane, fence, stage)
+            return None if lane is None else Hint(lane, fence, stage)
         case _:
             return None
 
 
 def read_run(*arguments: Any, **more: Any) -> RunHint | None:
     """The hint in a message's arguments, `(run id, fence)`; None if they have another form."""
-    wake = read_hint(StageName.EXTRACT, *arguments, **more)
-    return RunHint(wake.lane_id, wake.fence) if wake else None
+    hint = read_hint(StageName.EXTRACT, *arguments, **more)
+    return RunHint(hint.lane_id, hint.fence) if hint else None

@@ -17,8 +17,8 @@ from pipeline.domain.tenants import ProjectId
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
-    """Content of a hint: run this stage of this lane, if the fence is still the same.
+class Hint:
+    """A message to a worker: run this stage of this lane, if the fence is still the same.
 
     `at_once`: the worker runs the stage without a message in between, because a caller waits for
     the event, or because the stage costs less CPU than a message. `low`: all events that wait in

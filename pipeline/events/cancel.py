@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import StageName, Status
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.locking import is_event, lock_lanes_of
 from pipeline.events.sql import statement
@@ -30,10 +30,10 @@ class Cancellation:
         self._engine = engine
         self._grace = grace
 
-    async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Wake | None]:
+    async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Hint | None]:
         """End an event as CANCELLED: it has had no effect and will have none.
 
-        Returns False if it was already cancelled, and the lane to wake if the lane restarts without
+        Returns False if it was already cancelled, and the hint for the lane if it restarts without
         it. Errors: NotFound; Conflict if it has had its effect or has ended.
         """
         async with self._engine.begin() as connection:
@@ -45,8 +45,8 @@ class Cancellation:
         if not row.taken and row.status != Status.CANCELLED:
             raise Conflict(_too_late(Status(row.status)))
         restarts = row.fence is not None
-        wake = Wake(row.lane_id, row.fence, StageName.EXTRACT) if restarts else None
-        return row.taken, wake
+        hint = Hint(row.lane_id, row.fence, StageName.EXTRACT) if restarts else None
+        return row.taken, hint
 
 
 def _too_late(status: Status) -> str:

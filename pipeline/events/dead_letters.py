@@ -22,7 +22,7 @@ from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import AddOptions, EventType, FailureCode, StageName, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.graph import GraphStatus
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -56,10 +56,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Events that were put back into their lanes, and the lanes to wake."""
+    """Events that were put back into their lanes, and the hints for these."""
 
     event_ids: Sequence[UUID]
-    wakes: Sequence[Wake]
+    hints: Sequence[Hint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,5 +280,5 @@ def _no_failed_graph(event: Row[Any]) -> str:
 def _replayed(rows: Sequence[Row[Any]]) -> Replayed:
     return Replayed(
         [row.id for row in rows],
-        [Wake(row.lane_id, row.fence, StageName.EXTRACT) for row in rows if row.woken],
+        [Hint(row.lane_id, row.fence, StageName.EXTRACT) for row in rows if row.woken],
     )

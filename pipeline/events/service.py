@@ -12,7 +12,7 @@ from pipeline import telemetry
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import FailureCode, Instructions, Status
 from pipeline.domain.filters import EventFilter
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR
@@ -36,10 +36,10 @@ async def cancel(
 
     Errors: NotFound; Conflict if it is too late.
     """
-    taken, wake = await ledger.cancellation.cancel(project_id, event_id)
+    taken, hint = await ledger.cancellation.cancel(project_id, event_id)
     telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
     log.info("event_cancelled", event_id=str(event_id), again=not taken)
-    _kick([wake] if wake else [], project_id, dispatcher)
+    _kick([hint] if hint else [], project_id, dispatcher)
 
 
 async def replay(
@@ -160,9 +160,9 @@ async def undo(
 def _tell(replayed: Replayed, project_id: ProjectId, dispatcher: Dispatcher) -> None:
     telemetry.events_replayed.inc(len(replayed.event_ids))
     log.info("events_replayed", count=len(replayed.event_ids))
-    _kick(replayed.wakes, project_id, dispatcher)
+    _kick(replayed.hints, project_id, dispatcher)
 
 
-def _kick(wakes: Iterable[Wake], project_id: ProjectId, dispatcher: Dispatcher) -> None:
-    for wake in wakes:
-        dispatcher.kick(wake, project_id)
+def _kick(hints: Iterable[Hint], project_id: ProjectId, dispatcher: Dispatcher) -> None:
+    for hint in hints:
+        dispatcher.kick(hint, project_id)

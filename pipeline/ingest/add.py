@@ -64,8 +64,8 @@ async def add_messages(
     telemetry.events_accepted.inc(int(accepted.is_new))
     telemetry.low_events_accepted.inc(int(accepted.is_new and options.priority is Priority.LOW))
     tracing.current().set({"memlane.event.id": str(accepted.event_id)})
-    if accepted.wake is not None:
-        dispatcher.kick(accepted.wake, scope.project_id)
+    if accepted.hint is not None:
+        dispatcher.kick(accepted.hint, scope.project_id)
     return accepted.event_id
 
 

@@ -24,7 +24,7 @@ from pipeline.domain.errors import (
     TransientError,
 )
 from pipeline.domain.events import FailureCode, StageName, Status
-from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.lanes import Activation, Batch, Hint
 from pipeline.domain.modes import Mode
 from pipeline.domain.stage_outputs import Extracted, Related, mode_of, read_if_any
 from pipeline.ingest.retry import wait_s
@@ -80,11 +80,11 @@ def _left_out(batch: Batch, extracted: Extracted | None) -> tuple[UUID, ...]:
 
 async def settle(
     activation: Activation, batch: Batch, ending: Ending, services: Services
-) -> Wake | None:
+) -> Hint | None:
     """End the batch's events. Returns the hint for the next batch of the lane, if there is one."""
     if ending.status is Status.SUCCEEDED and _is_summarized(batch, ending):
         ending = replace(ending, summary_after=services.summary_after)
-    wake, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
+    hint, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
     if services.turn_projector is not None and batch.options.infer:
         services.turn_projector.schedule(batch.scope, [event.id for event in batch.events])
     if ending.mode is not None:
@@ -94,7 +94,7 @@ async def settle(
         telemetry.event_seconds.observe(age_s)
         telemetry.events_ended.labels(ending.status, ending.failure_code or "").inc()
     log.info("batch_settled", status=ending.status, code=ending.failure_code, events=len(ages_s))
-    return wake
+    return hint
 
 
 def _is_summarized(batch: Batch, ending: Ending) -> bool:
@@ -105,7 +105,7 @@ def _is_summarized(batch: Batch, ending: Ending) -> bool:
 
 async def wait(
     activation: Activation, batch: Batch, error: TransientError, services: Services
-) -> Wake | None:
+) -> Hint | None:
     """Pause the lane until the next try; after the outage budget the batch fails instead.
 
     The time that its events have waited behind others does not count: otherwise one failed call
@@ -128,7 +128,7 @@ async def wait(
 
 async def fail(
     activation: Activation, batch: Batch, code: FailureCode, detail: str, services: Services
-) -> Wake | None:
+) -> Hint | None:
     """Halve a batch of several events; end a single event as FAILED.
 
     Once its memories are stored, the event succeeds and only its graph fails.
@@ -148,7 +148,7 @@ async def fail(
 
 async def refused(
     activation: Activation, batch: Batch, error: StatementRefused, services: Services
-) -> Wake | None:
+) -> Hint | None:
     """Handle a statement that the ledger refused.
 
     Fail if the reason is its content, because no retry helps; wait if the reason is a temporary
@@ -162,7 +162,7 @@ async def refused(
     return await fail(activation, batch, FailureCode.INTERNAL, detail, services)
 
 
-async def hand_back_when_reachable(activation: Activation, services: Services) -> Wake | None:
+async def hand_back_when_reachable(activation: Activation, services: Services) -> Hint | None:
     """Hand the lane back once the ledger answers again.
 
     This may take any time: the worker has not crashed.

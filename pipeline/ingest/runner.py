@@ -31,7 +31,7 @@ from pipeline.domain.errors import (
 )
 from pipeline.domain.events import FailureCode, StageName
 from pipeline.domain.gathering import can_gather, runs_now
-from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.lanes import Activation, Batch, Hint
 from pipeline.domain.usage import FailedTry, Usage
 from pipeline.ingest import outcomes, traces
 from pipeline.ingest.services import Leases, Services
@@ -67,12 +67,12 @@ class Work:
 class ActivationEnd:
     """The end of an activation, with the hint for the lane's next one, if there is one."""
 
-    wake: Wake | None
+    hint: Hint | None
 
 
 async def run_stage(
-    wake: Wake, *, owner: UUID, services: Services, leases: Leases, one_stage: bool = False
-) -> Wake | None:
+    hint: Hint, *, owner: UUID, services: Services, leases: Leases, one_stage: bool = False
+) -> Hint | None:
     """Run one stage of a lane, if the hint is still valid, and the quick stages after it.
 
     `one_stage`: without the stages after it. Returns the next hint, if there is one.
@@ -80,7 +80,7 @@ async def run_stage(
     Raises no error of normal operation: each way out is a state in the ledger.
     """
     lanes = services.ledger.lanes
-    claimed = await lanes.claim(wake, owner)
+    claimed = await lanes.claim(hint, owner)
     if claimed is None:
         telemetry.stale_hints.inc()
         return None
@@ -90,25 +90,25 @@ async def run_stage(
             return await _run(work, services, leases)
         except LaneLost:
             telemetry.fenced.labels(work.activation.stage).inc()
-            log.warning("lane_lost", lane_id=str(wake.lane_id), stage=work.activation.stage)
+            log.warning("lane_lost", lane_id=str(hint.lane_id), stage=work.activation.stage)
             # A stage that blocked the loop counts as a crash: it would block the next worker, too.
             if leases.blocked():
-                log.warning("attempt_counted", lane_id=str(wake.lane_id), reason="loop_blocked")
+                log.warning("attempt_counted", lane_id=str(hint.lane_id), reason="loop_blocked")
                 return None
             with suppress(LedgerUnavailable):
                 await lanes.uncount_attempt(work.activation)
             return None
         except asyncio.CancelledError:
-            log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=work.activation.stage)
+            log.info("lane_handed_back", lane_id=str(hint.lane_id), stage=work.activation.stage)
             return await lanes.release_lane(work.activation)
         except LedgerUnavailable as error:
             if error.reached and not error.out_of_time:
                 raise
-            log.warning("ledger_lost", lane_id=str(wake.lane_id), stage=work.activation.stage)
+            log.warning("ledger_lost", lane_id=str(hint.lane_id), stage=work.activation.stage)
             return await outcomes.hand_back_when_reachable(work.activation, services)
 
 
-async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
+async def _run(work: Work, services: Services, leases: Leases) -> Hint | None:
     """Run the claimed stage; a suspect's alone. A claim without a batch only moves the lane on."""
     lanes, activation, batch = services.ledger.lanes, work.activation, work.batch
     if batch is None:
@@ -119,7 +119,7 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
     if activation.counted and can_gather(batch):
         gathered = await _gathered(activation, batch, services)
         if isinstance(gathered, ActivationEnd):
-            return gathered.wake
+            return gathered.hint
         batch = gathered
     event_ids = [str(event.id) for event in batch.events]
     with structlog.contextvars.bound_contextvars(
@@ -160,7 +160,7 @@ async def _gathered(
     return batch if number == len(events) else await lanes.shorten_batch(activation, batch, number)
 
 
-async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:
+async def _stages(work: Work, batch: Batch, services: Services) -> Hint | None:
     """Run the stage, and those that follow at once."""
     if batch.unreadable:
         return await outcomes.fail(
@@ -177,13 +177,13 @@ async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:
             except Exception as error:  # noqa: BLE001  the stage boundary
                 return await _way_out(error, activation, batch, services)
         if isinstance(result, ActivationEnd):
-            return result.wake
+            return result.hint
         batch = result
 
 
 async def _way_out(
     error: Exception, activation: Activation, batch: Batch, services: Services
-) -> Wake | None:
+) -> Hint | None:
     """Choose the way out for an error of a stage."""
     match error:
         case TransientError():
@@ -240,13 +240,13 @@ async def _commit(
     run = {"output": finished.output, "usage": finished.usage, "ms": ms}
     quick = next_stage is not None and follows_at_once(next_stage, batch.options)
     stays = quick and not work.one_stage
-    wake = None
+    hint = None
     if next_stage is not None and stays:
         work.activation = await lanes.finish_and_keep(
             activation, next_stage, **run, effects=finished.effects
         )
     else:
-        wake = await lanes.finish(activation, next_stage, **run, effects=finished.effects)
+        hint = await lanes.finish(activation, next_stage, **run, effects=finished.effects)
     if isinstance(finished.effects, MemoryEffects):
         traces.changes(batch.scope, finished.effects.changes)
     if finished.effects is not None and finished.effects.touched:
@@ -255,8 +255,8 @@ async def _commit(
     batch = replace(batch, outputs={**batch.outputs, activation.stage: finished.output})
     if stays:
         return batch
-    if wake is not None:
-        return ActivationEnd(replace(wake, at_once=quick))
+    if hint is not None:
+        return ActivationEnd(replace(hint, at_once=quick))
     return ActivationEnd(
         await outcomes.settle(activation, batch, outcomes.success(batch), services)
     )

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions, StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message, Omission
 from pipeline.domain.scope import Scope
 from pipeline.lanes.batches import OPTIONS, omission_rows
@@ -68,7 +68,7 @@ class Accepted:
     """
 
     event_id: UUID
-    wake: Wake | None = None
+    hint: Hint | None = None
     is_new: bool = True
     same_body: bool = True
     project_exists: bool = True
@@ -180,10 +180,10 @@ def _accepted(add: Add, row: Any | None, *, has_terms: bool) -> Accepted:
     """The result of an add. No row: the ledger does not have the project."""
     if row is None:
         return Accepted(add.event_id, is_new=False, project_exists=False)
-    wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT, low=row.low) if row.woken else None
+    hint = Hint(add.scope.lane_id, row.fence, StageName.EXTRACT, low=row.low) if row.woken else None
     return Accepted(
         row.event_id,
-        wake,
+        hint,
         is_new=row.fresh,
         same_body=row.same,
         has_terms=has_terms or not row.fresh,

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import FailureCode, StageName
-from pipeline.domain.lanes import LaneClass, Wake
+from pipeline.domain.lanes import Hint, LaneClass
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.leases import BEATS
 from pipeline.lanes.sql import statement
@@ -23,7 +23,7 @@ from pipeline.ledger.engine import behind_pooler
 class Swept:
     """A lane that a sweep has queued, and its state before."""
 
-    wake: Wake
+    hint: Hint
     project_id: ProjectId
     was: str
 
@@ -90,6 +90,6 @@ class DueLanes:
                 },
             )
             return [
-                Swept(Wake(r.lane_id, r.fence, StageName(r.stage), low=r.low), r.project_id, r.was)
+                Swept(Hint(r.lane_id, r.fence, StageName(r.stage), low=r.low), r.project_id, r.was)
                 for r in rows
             ]

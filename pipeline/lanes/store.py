@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import LaneLost, MovedOn
 from pipeline.domain.events import FailureCode, StageName, Status
-from pipeline.domain.lanes import GATHERING, Activation, Batch, Wake
+from pipeline.domain.lanes import GATHERING, Activation, Batch, Hint
 from pipeline.domain.modes import ChosenMode
 from pipeline.domain.scope import Scope
 from pipeline.domain.summaries import SummaryAfter
@@ -95,7 +95,7 @@ class Lanes:
         self._batch_tokens = batch_tokens
         self._context_messages = context_messages
 
-    async def claim(self, wake: Wake, owner: UUID) -> tuple[Activation, Batch | None] | None:
+    async def claim(self, hint: Hint, owner: UUID) -> tuple[Activation, Batch | None] | None:
         """Claim the lane for one stage. Returns the activation and its batch.
 
         None for a stale hint. A lane without a batch gets one. The batch is None if all queued
@@ -104,9 +104,9 @@ class Lanes:
         """
         row = await self._row(
             statement("claim_hinted_lane"),
-            lane_id=wake.lane_id,
-            fence=wake.fence,
-            stage=wake.stage,
+            lane_id=hint.lane_id,
+            fence=hint.fence,
+            stage=hint.stage,
             owner=owner,
             lease=self.lease,
             new_batch_id=(new_batch_id := uuid4()),
@@ -115,12 +115,12 @@ class Lanes:
             batch_tokens=self._batch_tokens,
             shared_attempts=SHARED_ATTEMPTS,
             outdated=OUTDATED,
-            context=self._context_messages if wake.stage is StageName.EXTRACT else 0,
+            context=self._context_messages if hint.stage is StageName.EXTRACT else 0,
         )
         if row is None:
             return None
         activation = Activation(
-            lane_id=wake.lane_id,
+            lane_id=hint.lane_id,
             fence=row.fence,
             owner=owner,
             stage=StageName(row.stage),
@@ -143,7 +143,7 @@ class Lanes:
         usage: Usage,
         ms: float,
         effects: Effects | None = None,
-    ) -> Wake | None:
+    ) -> Hint | None:
         """Save the stage's output and effects and queue the lane for the next stage, in one commit.
 
         Without a next stage the lane stays with the activation, to be settled. Errors: LaneLost;
@@ -211,7 +211,7 @@ class Lanes:
 
     async def settle(
         self, activation: Activation, batch: Batch, ending: Ending
-    ) -> tuple[Wake | None, list[float]]:
+    ) -> tuple[Hint | None, list[float]]:
         """End the batch's events and free the lane.
 
         Returns the hint for the next batch, if any, and the ended events' ages in seconds.
@@ -237,7 +237,7 @@ class Lanes:
         )
         return _next_hint(activation, row), list(row.ages_s or ())
 
-    async def end_cancelled(self, activation: Activation) -> Wake | None:
+    async def end_cancelled(self, activation: Activation) -> Hint | None:
         """Free a lane whose events were all cancelled. Returns the hint if more is queued."""
         row = await self._move(
             statement("end_cancelled"),
@@ -248,23 +248,23 @@ class Lanes:
         )
         return _next_hint(activation, row)
 
-    async def halve_batch(self, activation: Activation, batch: Batch) -> Wake:
+    async def halve_batch(self, activation: Activation, batch: Batch) -> Hint:
         """Return the batch to its queue, to be retried with half the width."""
         width = max(1, len(batch.events) // 2)
         return await self._restart(activation, batch.id, width=width, attempts=0)
 
-    async def split_suspect(self, activation: Activation, batch: Batch) -> Wake:
+    async def split_suspect(self, activation: Activation, batch: Batch) -> Hint:
         """Return a suspect's batch to its queue, to be retried event by event."""
         attempts = activation.attempts
         return await self._restart(activation, batch.id, width=1, attempts=attempts)
 
-    async def restart(self, activation: Activation) -> Wake:
+    async def restart(self, activation: Activation) -> Hint:
         """Drop the activation's batch and start again with the queued events."""
         return await self._restart(activation, activation.batch_id, width=None, attempts=0)
 
     async def _restart(
         self, activation: Activation, batch_id: UUID | None, *, width: int | None, attempts: int
-    ) -> Wake:
+    ) -> Hint:
         """Return a batch to its queue with a new width. Errors: LaneLost."""
         await self._move(
             statement("retry_batch"),
@@ -293,7 +293,7 @@ class Lanes:
             cause=cause,
         )
 
-    async def gather(self, activation: Activation, batch: Batch, *, delay_s: float) -> Wake | None:
+    async def gather(self, activation: Activation, batch: Batch, *, delay_s: float) -> Hint | None:
         """Return the batch to its queue until the next add, or for `delay_s` seconds at most.
 
         Returns the hint if an add has arrived since the claim. Errors: LaneLost.
@@ -320,7 +320,7 @@ class Lanes:
         )
         return replace(batch, events=first)
 
-    async def retrieve_again(self, activation: Activation) -> Wake:
+    async def retrieve_again(self, activation: Activation) -> Hint:
         """Return to retrieve, because a memory that the decisions are about has changed."""
         await self._move(
             statement("retrieve_again"),
@@ -336,7 +336,7 @@ class Lanes:
         row = await self._move(statement("count_suspect_attempt"), activation)
         return replace(activation, attempts=row.attempts, counted=True)
 
-    async def release_lane(self, activation: Activation) -> Wake | None:
+    async def release_lane(self, activation: Activation) -> Hint | None:
         """Release the lane unfinished; the attempt does not count.
 
         Returns the hint; None if the lane is lost.
@@ -351,7 +351,7 @@ class Lanes:
         if row is None:
             await self.uncount_attempt(activation)
             return None
-        return Wake(activation.lane_id, row.fence, StageName(row.stage), low=activation.low)
+        return Hint(activation.lane_id, row.fence, StageName(row.stage), low=activation.low)
 
     async def is_low(self, lane_id: UUID) -> bool:
         """True if all events that wait in the lane have low priority."""
@@ -394,12 +394,12 @@ def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:
     }
 
 
-def _hint(activation: Activation, stage: StageName) -> Wake:
+def _hint(activation: Activation, stage: StageName) -> Hint:
     """The hint for the lane's next stage."""
-    return Wake(activation.lane_id, activation.fence, stage, low=activation.low)
+    return Hint(activation.lane_id, activation.fence, stage, low=activation.low)
 
 
-def _next_hint(activation: Activation, row: Any) -> Wake | None:
+def _next_hint(activation: Activation, row: Any) -> Hint | None:
     """Return the hint for the events queued behind a batch, if there are any."""
-    hint = Wake(activation.lane_id, activation.fence, StageName.EXTRACT, low=row.low)
+    hint = Hint(activation.lane_id, activation.fence, StageName.EXTRACT, low=row.low)
     return hint if row.state == "QUEUED" else None

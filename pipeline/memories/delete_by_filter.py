@@ -29,7 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.events import EventType, StageName
 from pipeline.domain.filters import Filter, of_ids_only, pinned
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.filter_conditions import among, lanes_matching, matches
@@ -66,14 +66,14 @@ class DeleteRequest:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """Result of a deletion. `wakes`: hints for lanes whose work was cancelled.
+    """Result of a deletion. `hints`: hints for lanes whose work was cancelled.
 
     `cancelled`: number of cancelled events.
     """
 
     event_id: UUID
     memory_ids: Sequence[UUID]
-    wakes: Sequence[Wake]
+    hints: Sequence[Hint]
     cancelled: int
 
 
@@ -140,9 +140,9 @@ class DeleteByFilter:
         event = DecidedEvent(event_id, request.kind, request.options, _note(len(deleted)))
         await append_event(connection, scope.project_id, scope.lane_id, event)
         await _write_receipt(connection, event_id)
-        wakes = [Wake(row.id, row.fence, StageName.EXTRACT) for row in cancelled]
+        hints = [Hint(row.id, row.fence, StageName.EXTRACT) for row in cancelled]
         number = cancelled[0].cancelled if cancelled else 0
-        return Cleared(event_id, deleted, wakes, number)
+        return Cleared(event_id, deleted, hints, number)
 
     async def _cancel(
         self, connection: AsyncConnection, lane_ids: Sequence[UUID], event_id: UUID

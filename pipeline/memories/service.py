@@ -71,8 +71,8 @@ async def clear(
     """Delete all memories that match. Returns the id of the event, which has succeeded."""
     cleared = await clearing.clear(project_id, request)
     log.info("memories_cleared", event_id=str(cleared.event_id), count=len(cleared.memory_ids))
-    for wake in cleared.wakes:
-        dispatcher.kick(wake, project_id)
+    for hint in cleared.hints:
+        dispatcher.kick(hint, project_id)
     await project(cleared.memory_ids[:AT_ONCE], index)
     return cleared.event_id
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from pipeline.domain.errors import Conflict, StoreUnavailable
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
@@ -37,9 +37,9 @@ async def begin(
 
     Errors: NotFound if there is nothing to replay; Conflict beyond a limit.
     """
-    shadow_id, wake = await ledger.shadows.cast(scope, options, limits)
+    shadow_id, hint = await ledger.shadows.create(scope, options, limits)
     log.info("replay_begun", replay_id=str(shadow_id), recorded=options.recorded)
-    _kick(wake, scope.project_id, dispatcher)
+    _kick(hint, scope.project_id, dispatcher)
     return await ledger.shadows.get(scope.project_id, shadow_id)
 
 
@@ -69,7 +69,7 @@ async def switch(
         vectors=dict(zip(texts, vectors, strict=True)),
         embedder=embedder.name,
     )
-    _kick(switched.wake, project_id, dispatcher)
+    _kick(switched.hint, project_id, dispatcher)
     if switched.behind:
         raise Conflict(
             f"{switched.behind} events came since this replay began and are being replayed now:"
@@ -117,10 +117,10 @@ async def _project(ids: Sequence[UUID], index: VectorIndex) -> None:
         await index.catch_up(ids[start : start + AT_ONCE])
 
 
-def _kick(wake: Wake | None, project_id: ProjectId, dispatcher: Dispatcher) -> None:
-    """Wake the shadow's lane in the queue of the scope's project, not in one of its own.
+def _kick(hint: Hint | None, project_id: ProjectId, dispatcher: Dispatcher) -> None:
+    """Send the hint for the shadow's lane into the queue of the scope's project.
 
-    Otherwise the shadow would count as an idle tenant and go first.
+    In a queue of its own the shadow would count as an idle tenant and go first.
     """
-    if wake is not None:
-        dispatcher.kick(wake, project_id)
+    if hint is not None:
+        dispatcher.kick(hint, project_id)

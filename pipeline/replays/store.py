@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import FINAL, StageName, Status
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
@@ -106,10 +106,12 @@ class Shadows:
         self._engine = engine
         self._grace = grace
 
-    async def cast(
+    async def create(
         self, scope: Scope, options: ReplayOptions, limits: ReplayLimits
-    ) -> tuple[UUID, Wake | None]:
-        """Create a shadow of the scope with a copy of its log. Returns its id and the lane to wake.
+    ) -> tuple[UUID, Hint | None]:
+        """Create a shadow of the scope with a copy of its log.
+
+        Returns its id, and the hint for its lane, if it has work.
 
         The scope is not locked: the copy is one statement, so it sees one snapshot of the log, and
         a switch checks what has changed since.
@@ -136,19 +138,19 @@ class Shadows:
             await connection.execute(
                 insert(lanes).values(id=shadow.lane_id, state="IDLE", **shadow.ids)
             )
-            copied, wake = await self.copy(connection, scope, shadow)
+            copied, hint = await self.copy(connection, scope, shadow)
             if not copied:
                 raise NotFound("These ids have no event that has ended and could be replayed.")
             if options.recorded:
                 await _refuse_torn(connection, scope.lane_id)
-        return shadow.project_id, wake
+        return shadow.project_id, hint
 
     async def copy(
         self, connection: AsyncConnection, scope: Scope, shadow: Scope
-    ) -> tuple[int, Wake | None]:
+    ) -> tuple[int, Hint | None]:
         """Append the scope's new settled events to the shadow.
 
-        Returns their number, and the lane to wake.
+        Returns their number, and the hint for the lane, if it has work.
         """
         values = {
             "shadow_id": shadow.project_id,
@@ -157,8 +159,8 @@ class Shadows:
             "grace": self._grace,
         }
         row = (await connection.execute(statement("copy_log"), values)).one()
-        wake = Wake(shadow.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
-        return row.copied, wake
+        hint = Hint(shadow.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+        return row.copied, hint
 
     async def get(self, project_id: ProjectId, shadow_id: UUID) -> Shadow:
         """Return a shadow of the project. Errors: NotFound, also for another project's shadow."""

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import FINAL, EventType, Status
 from pipeline.domain.graph import node_id
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.rollback import PastState, effective
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -66,7 +66,7 @@ class Switched:
     here: Sequence[UUID] = ()
     unchanged: int = 0
     behind: int = 0
-    wake: Wake | None = None
+    hint: Hint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,9 @@ class Switch:
             await _refuse_busy(connection, shadow.scope)
             await _refuse_undone(connection, shadow)
             await _refuse_restored(connection, shadow)
-            copied, wake = await self._shadows.copy(connection, shadow.scope, shadow.apart)
+            copied, hint = await self._shadows.copy(connection, shadow.scope, shadow.apart)
             if copied:
-                return Switched(behind=copied, wake=wake)
+                return Switched(behind=copied, hint=hint)
             current = await _lock_memories(connection, shadow)
             if await _stamp(connection, shadow) != compared.stamp:
                 compared = await _compare(connection, shadow)

@@ -30,7 +30,7 @@ from sqlalchemy import text
 
 from pipeline.domain.errors import LaneLost
 from pipeline.domain.events import AddOptions, FailureCode, StageName, Status
-from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.lanes import Activation, Batch, Hint
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
@@ -117,7 +117,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     loop: LoopThread
     ledger: Ledger
-    hints: Bundle[tuple[int, Wake]] = Bundle("hints")
+    hints: Bundle[tuple[int, Hint]] = Bundle("hints")
     holds: Bundle[Claim] = Bundle("holds")
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class LaneMachine(RuleBasedStateMachine):
             tokens=1,
         )
         [accepted] = self.run(self.ledger.group_commit.adds.accept([add]))
-        wake = accepted.wake
+        wake = accepted.hint
         model.events.append(event)
         if model.state == "IDLE" or (model.state == "WAITING" and model.gathers):
             model.queue(StageName.EXTRACT)
@@ -163,17 +163,17 @@ class LaneMachine(RuleBasedStateMachine):
     # The broker
 
     @rule(target=hints, hint=hints)
-    def double(self, hint: tuple[int, Wake]) -> Any:
+    def double(self, hint: tuple[int, Hint]) -> Any:
         return hint
 
     @rule(hint=consumes(hints))
-    def lose(self, hint: tuple[int, Wake]) -> None:
+    def lose(self, hint: tuple[int, Hint]) -> None:
         """The broker loses a message."""
 
     # A worker
 
     @rule(target=holds, hint=consumes(hints))
-    def claim(self, hint: tuple[int, Wake]) -> Any:
+    def claim(self, hint: tuple[int, Hint]) -> Any:
         lane, wake = hint
         model = self.lanes[lane]
         claimed = self.run(self.real.claim(wake, WORKER))
@@ -226,7 +226,7 @@ class LaneMachine(RuleBasedStateMachine):
             return multiple()
         model.queue(stage)
         model.fresh()
-        assert wake == Wake(model.scope.lane_id, model.fence, stage)
+        assert wake == Hint(model.scope.lane_id, model.fence, stage)
         return hold.lane, wake
 
     @rule(target=holds, hold=consumes(holds))
@@ -351,7 +351,7 @@ class LaneMachine(RuleBasedStateMachine):
         earlier = hold.activation.earlier_attempts if same_stage else 0
         model.attempts = min(model.attempts, earlier)
         model.queue(model.stage)
-        assert wake == Wake(model.scope.lane_id, model.fence, model.stage)
+        assert wake == Hint(model.scope.lane_id, model.fence, model.stage)
         return hold.lane, wake
 
     @rule(target=holds, hold=consumes(holds))
@@ -416,8 +416,8 @@ class LaneMachine(RuleBasedStateMachine):
                 due[n] = model.state
                 model.fence += model.state == "RUNNING"
                 model.queue(model.stage)
-        assert {mine[swept.wake.lane_id]: swept.was for swept in sweeps} == due
-        wakes = [swept.wake for swept in sweeps]
+        assert {mine[swept.hint.lane_id]: swept.was for swept in sweeps} == due
+        wakes = [swept.hint for swept in sweeps]
         return multiple(*((mine[wake.lane_id], wake) for wake in wakes))
 
     # Invariants, checked after each step

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from deploy.stack.check import check_broker
 from pipeline.domain.events import StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.settings import Settings
 from tests.support.rabbitmq import RabbitMQ
 from workers.app import make_app
@@ -40,7 +40,7 @@ def dispatcher(rabbitmq: RabbitMQ) -> CeleryDispatcher:
 
 def publish(dispatcher: CeleryDispatcher, *queues: str) -> None:
     for queue in queues:
-        assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), queue)
+        assert dispatcher.publish(Hint(uuid4(), 0, StageName.EXTRACT), queue)
 
 
 def taken(
@@ -111,7 +111,7 @@ def test_a_restarted_server_has_forgotten_its_hints_and_says_so_once(
     assert not dispatcher.forgot()
     rabbitmq.kill()
     assert dispatcher.backlogs() is None
-    assert not dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), NORMAL)
+    assert not dispatcher.publish(Hint(uuid4(), 0, StageName.EXTRACT), NORMAL)
     rabbitmq.start()
     assert dispatcher.backlog() == 0
     assert [dispatcher.forgot(), dispatcher.forgot()] == [True, False]

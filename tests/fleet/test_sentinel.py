@@ -12,7 +12,7 @@ import pytest
 from deploy.stack.check import check_broker
 from deploy.stack.waiting import wait_until
 from pipeline.domain.events import StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.settings import Settings
 from tests.support.chaos_ledger import LedgerWindow, database_url
 from tests.support.sentinel import ELECTED_WITHIN_S, SentinelGroup
@@ -56,7 +56,7 @@ def test_hints_go_to_the_next_master(group: SentinelGroup) -> None:
     dispatcher = CeleryDispatcher(make_app(configured(group)))
 
     def published() -> bool:
-        return dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), QUEUES[0])
+        return dispatcher.publish(Hint(uuid4(), 0, StageName.EXTRACT), QUEUES[0])
 
     assert published()
     group.kill()

@@ -25,7 +25,7 @@ from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.bootstrap import Stores
 from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.vectors import from_bytes
 from pipeline.lanes.load import LoadView
@@ -50,8 +50,8 @@ class Workers:
     engine: Engine
     running: list[asyncio.Task[None]] = field(default_factory=list)
 
-    def kick(self, wake: Wake, project_id: UUID) -> None:
-        self.engine.hints.kick(wake, project_id)
+    def kick(self, hint: Hint, project_id: UUID) -> None:
+        self.engine.hints.kick(hint, project_id)
         self.running.append(asyncio.create_task(self.engine.drain()))
 
 

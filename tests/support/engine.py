@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.curator.store import RunLimits
 from pipeline.domain.events import AddOptions, StageName
-from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.lanes import Activation, Batch, Hint
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events.event_view import EventView
@@ -81,10 +81,10 @@ def lanes_on(engine: AsyncEngine, *, batch_events: int = 8, lease_s: float = LEA
 class Hints:
     """Dispatcher that keeps the hints for the test to run."""
 
-    waiting: deque[Wake] = field(default_factory=deque)
+    waiting: deque[Hint] = field(default_factory=deque)
 
-    def kick(self, wake: Wake, project_id: UUID) -> None:
-        self.waiting.append(wake)
+    def kick(self, hint: Hint, project_id: UUID) -> None:
+        self.waiting.append(hint)
 
 
 class NoLeases:
@@ -200,13 +200,13 @@ class Engine:
             index=self.services.index,
         )
 
-    async def step(self) -> Wake | None:
+    async def step(self) -> Hint | None:
         """Run the oldest hint; its successor goes to the end of the queue."""
         return await self.run(self.hints.waiting.popleft())
 
-    async def run(self, wake: Wake, *, one_stage: bool = True) -> Wake | None:
+    async def run(self, hint: Hint, *, one_stage: bool = True) -> Hint | None:
         following = await run_stage(
-            wake,
+            hint,
             owner=self.worker,
             services=self.services,
             leases=NoLeases(),
@@ -216,13 +216,13 @@ class Engine:
             self.hints.waiting.append(following)
         return following
 
-    async def claim(self, hint: Wake) -> tuple[Activation, Batch | None]:
+    async def claim(self, hint: Hint) -> tuple[Activation, Batch | None]:
         """Claim the lane for a worker that then hangs."""
         claimed = await self.ledger.lanes.claim(hint, self.worker)
         assert claimed is not None
         return claimed
 
-    async def run_until(self, stage: StageName) -> Wake:
+    async def run_until(self, stage: StageName) -> Hint:
         """Step until the next hint is for this stage; return the hint, which stays in the queue."""
         while self.hints.waiting[0].stage is not stage:
             await self.step()
@@ -237,7 +237,7 @@ class Engine:
         """Sweep as the sweeper does: queue the lanes that are due, and collect their hints."""
         swept = await self.ledger.due_lanes.sweep(limit=1000)
         for lane in swept:
-            self.hints.kick(lane.wake, lane.project_id)
+            self.hints.kick(lane.hint, lane.project_id)
         return len(swept)
 
     async def pass_time(self, seconds: float) -> None:

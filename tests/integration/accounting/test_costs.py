@@ -184,7 +184,7 @@ async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sum
     for event_id in ids[:40]:
         if (await engine.event(event_id)).status is Status.FAILED:
             replayed = await engine.ledger.dead_letters.replay(engine.project.id, event_id, Edit())
-            engine.hints.waiting.extend(replayed.wakes)
+            engine.hints.waiting.extend(replayed.hints)
     await finish(engine)
     bill = billed(server, server.answered)
     assert server.answered < len(server.calls)  # some calls got no answer

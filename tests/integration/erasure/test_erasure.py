@@ -181,9 +181,9 @@ async def test_other_users_and_other_tenants_keep_everything(engine: Engine) -> 
 
 async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     await furnish(engine)
-    _, wake = await engine.ledger.shadows.cast(engine.scope(MAYA.id), ReplayOptions(), LIMITS)
-    assert wake is not None
-    await engine.run(wake)  # the lane of the replay is running
+    _, hint = await engine.ledger.shadows.create(engine.scope(MAYA.id), ReplayOptions(), LIMITS)
+    assert hint is not None
+    await engine.run(hint)  # the lane of the replay is running
     await engine.services.index.catch_up()
     await erase(engine)
     await engine.drain()

@@ -14,7 +14,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable, SettingRejected, StoreUnavailable
 from pipeline.domain.events import FailureCode, Status
 from pipeline.domain.facts import Fact
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer, Usage
 from pipeline.domain.vectors import Vector
@@ -69,8 +69,8 @@ class HandedOut:
     def forgot(self) -> bool:
         return False
 
-    def publish(self, wake: Wake, queue: str) -> bool:
-        self.hints.waiting.append(wake)
+    def publish(self, hint: Hint, queue: str) -> bool:
+        self.hints.waiting.append(hint)
         return True
 
 

@@ -430,7 +430,7 @@ async def test_only_a_stage_that_asks_a_language_model_needs_a_message(engine: E
         following = []
         while engine.hints.waiting:
             following.append(await engine.step())
-    at_once = {wake.stage: wake.at_once for wake in following if wake is not None}
+    at_once = {hint.stage: hint.at_once for hint in following if hint is not None}
     assert at_once == {
         StageName.RETRIEVE: True,
         StageName.CONSOLIDATE: False,

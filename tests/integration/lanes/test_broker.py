@@ -13,7 +13,7 @@ from redis.asyncio import Redis as RedisClient
 
 from deploy.stack.servers import Redis
 from pipeline.domain.events import AddOptions, StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message, Role
 from pipeline.lanes.accept import Add
 from pipeline.settings import Settings
@@ -76,7 +76,7 @@ def test_a_hint_stands_in_the_queue_it_is_given_to_and_in_no_other(
 ) -> None:
     for count, name in enumerate(QUEUES, start=1):
         for _ in range(count):
-            assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), name)
+            assert dispatcher.publish(Hint(uuid4(), 0, StageName.EXTRACT), name)
     assert dispatcher.backlogs() == {name: n for n, name in enumerate(QUEUES, start=1)}
     assert dispatcher.backlog() == sum(range(len(QUEUES) + 1))
 
@@ -85,7 +85,7 @@ def test_a_worker_takes_hints_of_low_priority_behind_all_others_and_one_of_ten(
     dispatcher: CeleryDispatcher, redis: Redis
 ) -> None:
     for name in [LOW_QUEUES[0]] * 4 + [NORMAL_QUEUES[0]] * (TAKES + 3):
-        assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), name)
+        assert dispatcher.publish(Hint(uuid4(), 0, StageName.EXTRACT), name)
     queues = [name in LOW_QUEUES for name in taken(redis, TAKES + 7)]
     assert queues == [*[False] * (TAKES - 1), True, *[False] * 4, True, True, True]
 
@@ -94,7 +94,7 @@ def test_a_worker_without_a_place_for_low_priority_takes_the_others(
     dispatcher: CeleryDispatcher, broker: RedisClient, redis: Redis
 ) -> None:
     for name in [LOW_QUEUES[0], NORMAL_QUEUES[0], NORMAL_QUEUES[0]]:
-        assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), name)
+        assert dispatcher.publish(Hint(uuid4(), 0, StageName.EXTRACT), name)
     assert taken(redis, 2, low_fits=False) == [NORMAL_QUEUES[0]] * 2
     assert dispatcher.backlog() == 1
 
@@ -146,7 +146,7 @@ async def test_a_broker_without_memory_is_away_and_stops_nothing_else(
     await broker.config_set("maxmemory", 1)
     try:
         assert not await asyncio.to_thread(
-            dispatcher.publish, Wake(uuid4(), 0, StageName.EXTRACT), QUEUES[0]
+            dispatcher.publish, Hint(uuid4(), 0, StageName.EXTRACT), QUEUES[0]
         )
         assert not await asyncio.to_thread(dispatcher.forgot)
         await sweeper.resend_hints()

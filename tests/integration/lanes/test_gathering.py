@@ -136,8 +136,8 @@ async def test_an_add_during_the_check_is_not_left_waiting(
     assert batch is not None
     second = await engine.add("I like tea.")
     assert not engine.hints.waiting  # the lane is busy: the worker goes on with the queue
-    wake = await engine.ledger.lanes.gather(activation, batch, delay_s=60.0)
-    assert wake is not None
+    hint = await engine.ledger.lanes.gather(activation, batch, delay_s=60.0)
+    assert hint is not None
     assert await statuses(engine, [first, second]) == [Status.PENDING] * 2
     assert await engine.lane_state() == "QUEUED"
 

@@ -76,8 +76,8 @@ async def test_a_stage_cut_off_in_the_middle_is_handed_back_by_the_stage_runner(
     work = asyncio.create_task(engine.step())
     await called.wait()
     work.cancel()
-    wake = await work
-    assert wake is not None
+    hint = await work
+    assert hint is not None
     assert await engine.lane_state() == "QUEUED"
     engine.with_model(RulesModel())
     await engine.drain()
@@ -109,10 +109,10 @@ async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_at
         await other.execute(text("SELECT FROM lanes FOR UPDATE"))
         answer.set()
         await wait_until(ended, within_s=10, what="a session that waits for the lane is ended")
-    wake = await work
-    assert wake is not None
+    hint = await work
+    assert hint is not None
     assert await engine.lane_state() == "QUEUED"
-    activation, _ = await engine.claim(wake)
+    activation, _ = await engine.claim(hint)
     assert activation.attempts == 1
     again = await engine.ledger.lanes.release_lane(activation)
     assert again is not None

@@ -16,7 +16,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import LaneLost, ModelUnavailable
 from pipeline.domain.events import StageName, Status
 from pipeline.domain.facts import Fact
-from pipeline.domain.lanes import Hold, Wake
+from pipeline.domain.lanes import Hint, Hold
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ingest.runner import run_stage
 from pipeline.lanes import due
@@ -206,7 +206,7 @@ async def test_a_lost_hint_is_sent_again_and_the_late_one_stays_valid(engine: En
     assert await engine.sweep() == 0  # the grace period is not over
     await engine.pass_time(GRACE_S + 1)
     assert await engine.sweep() == 1
-    assert engine.hints.waiting[0] == Wake(late.lane_id, late.fence, late.stage)
+    assert engine.hints.waiting[0] == Hint(late.lane_id, late.fence, late.stage)
     assert await engine.run(late) is not None
 
 

@@ -86,7 +86,7 @@ async def test_hints_run_at_the_same_moment_give_one_activation(engine: Engine) 
     await engine.add("I like jazz.")
     hint = engine.hints.waiting.popleft()
     following = await asyncio.gather(*(engine.run(hint) for _ in range(5)))
-    assert len([wake for wake in following if wake]) == 1
+    assert len([hint for hint in following if hint]) == 1
 
 
 @pytest.mark.parametrize("stage", list(StageName))

@@ -60,8 +60,8 @@ async def test_a_lane_that_is_raised_during_a_stage_goes_on_with_normal_priority
     assert not engine.hints.waiting  # its worker reads the priority after the stage
     assert not await is_low(engine)
     assert batch is not None
-    wake = await engine.ledger.lanes.halve_batch(activation, batch)
-    claimed, _ = await engine.claim(wake)
+    hint = await engine.ledger.lanes.halve_batch(activation, batch)
+    claimed, _ = await engine.claim(hint)
     assert not claimed.low
 
 
@@ -80,11 +80,11 @@ async def test_adds_of_both_priorities_in_one_commit(engine: Engine) -> None:
     normal = AddOptions()
     adds = engine.ledger.group_commit.adds
     accepted = await adds.accept([add_of(engine, options) for options in (LOW, normal, LOW)])
-    wakes = [row.wake for row in accepted]
-    assert [wake.low for wake in wakes if wake is not None] == [False]
+    hints = [row.hint for row in accepted]
+    assert [hint.low for hint in hints if hint is not None] == [False]
     accepted = await adds.accept([add_of(engine, LOW), add_of(engine, LOW)])
-    assert [row.wake for row in accepted] == [None, None]
-    engine.hints.waiting.extend(wake for wake in wakes if wake)
+    assert [row.hint for row in accepted] == [None, None]
+    engine.hints.waiting.extend(hint for hint in hints if hint)
     seen = set()
     while engine.hints.waiting:
         seen.add((engine.hints.waiting[0].low, await is_low(engine)))
@@ -109,10 +109,10 @@ async def test_a_sweep_says_the_priority_and_has_more_patience_with_low(engine: 
     await engine.pass_time(GRACE_S + 61)
     sweep, low = engine.ledger.due_lanes.sweep, (engine.project.id, True)
     swept = await sweep(limit=10, patient=[low], patience_s=60, low_patience_s=600)
-    assert [lane.wake.low for lane in swept] == [False]
+    assert [lane.hint.low for lane in swept] == [False]
     await engine.pass_time(600)
     swept = await sweep(limit=10, patient=[low], patience_s=60, low_patience_s=600)
-    assert {lane.wake.lane_id: lane.wake.low for lane in swept} == {
+    assert {lane.hint.lane_id: lane.hint.low for lane in swept} == {
         engine.scope().lane_id: True,
         engine.scope("jon").lane_id: False,
     }

@@ -13,7 +13,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import LaneLost, ModelUnavailable
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.facts import Fact
-from pipeline.domain.lanes import Activation, Wake
+from pipeline.domain.lanes import Activation, Hint
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ingest.runner import run_stage
 from pipeline.lanes.store import SHARED_ATTEMPTS, Ending
@@ -22,7 +22,7 @@ from tests.support.engine import LEASE_S, NO_CHANGES, Engine
 from workers.runtime import Heartbeat
 
 
-async def crash(engine: Engine, *hints: Wake) -> None:
+async def crash(engine: Engine, *hints: Hint) -> None:
     """A worker claims these lanes, charges an attempt to each suspect, and dies."""
     for hint in hints:
         engine.hints.waiting.remove(hint)

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.lanes.load import LoadView
 from pipeline.model_settings import LLMSettings
 from tests.support.api_service import MAYA, Service, error_of, serving
@@ -131,9 +131,9 @@ async def test_a_replay_is_kicked_in_its_projects_name(service: Service) -> None
     kicked: list[UUID] = []
 
     class Kicks:
-        def kick(self, wake: Wake, project_id: UUID) -> None:
+        def kick(self, hint: Hint, project_id: UUID) -> None:
             kicked.append(project_id)
-            service.engine.hints.kick(wake, project_id)
+            service.engine.hints.kick(hint, project_id)
 
     await service.add("Likes tea.")
     service.app.state.api = replace(service.api, dispatcher=Kicks())

@@ -254,9 +254,9 @@ async def test_of_a_turn_without_end_the_beginning_is_embedded(engine: Engine) -
 async def test_a_replay_embeds_nothing_that_was_said(engine: Engine) -> None:
     await engine.add(TURN)
     await engine.drain()
-    _, wake = await engine.ledger.shadows.cast(engine.scope(), ReplayOptions(), LIMITS)
-    assert wake is not None
-    await engine.run(wake)
+    _, hint = await engine.ledger.shadows.create(engine.scope(), ReplayOptions(), LIMITS)
+    assert hint is not None
+    await engine.run(hint)
     await engine.drain()
     assert await rows(engine) == 1
 

@@ -15,15 +15,15 @@ import pytest
 from pydantic import SecretStr
 
 from pipeline.domain.events import StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.settings import Settings
 from workers import runtime as runtimes
 from workers.quarantine import proof_s
 from workers.runtime import Heartbeat, Runtime
 
 NOWHERE = SecretStr("postgresql://nobody@127.0.0.1:9/none")
-HINT = Wake(uuid4(), 1, StageName.EXTRACT)
-NEXT = Wake(HINT.lane_id, 1, StageName.RETRIEVE)
+HINT = Hint(uuid4(), 1, StageName.EXTRACT)
+NEXT = Hint(HINT.lane_id, 1, StageName.RETRIEVE)
 SOON_S = 10
 
 
@@ -35,7 +35,7 @@ class Stages:
         self.ends = threading.Semaphore(0)
         self.following = NEXT
 
-    async def run(self, _: Wake, **__: Any) -> Wake:
+    async def run(self, _: Hint, **__: Any) -> Hint:
         self.begun.release()
         await asyncio.to_thread(self.ends.acquire)
         return self.following
@@ -60,21 +60,21 @@ def test_a_stage_that_a_caller_waits_for_is_followed_without_a_message(
 ) -> None:
     stages: list[StageName] = []
 
-    async def run(wake: Wake, **_: Any) -> Wake | None:
-        stages.append(wake.stage)
+    async def run(hint: Hint, **_: Any) -> Hint | None:
+        stages.append(hint.stage)
         return {
             StageName.EXTRACT: replace(NEXT, at_once=True),
-            StageName.RETRIEVE: Wake(HINT.lane_id, 1, StageName.APPLY),
-        }[wake.stage]
+            StageName.RETRIEVE: Hint(HINT.lane_id, 1, StageName.APPLY),
+        }[hint.stage]
 
     monkeypatch.setattr(runtimes, "run_stage", run)
     runtime = Runtime(Settings(database_url=NOWHERE, vectors="pgvector"), "w")
-    published: list[Wake] = []
+    published: list[Hint] = []
     runtime.begin(HINT, published.append)
     runtime.finish()
     runtime.close()
     assert stages == [StageName.EXTRACT, StageName.RETRIEVE]
-    assert [wake.stage for wake in published] == [StageName.APPLY]
+    assert [hint.stage for hint in published] == [StageName.APPLY]
 
 
 def test_a_worker_has_a_share_of_places_for_low_priority(
@@ -83,14 +83,14 @@ def test_a_worker_has_a_share_of_places_for_low_priority(
     lanes = runtime._services.ledger.lanes
     monkeypatch.setattr(type(lanes), "is_low", AsyncMock(return_value=False))
     assert runtime.low_fits()
-    raised: list[Wake] = []
+    raised: list[Hint] = []
     stages.following = replace(NEXT, low=True)
     runtime.begin(replace(HINT, low=True), raised.append)
     assert not runtime.low_fits()  # one of two places
     stages.ends.release()
     runtime.finish()
     assert runtime.low_fits()
-    assert [wake.low for wake in raised] == [False]  # an add has raised the lane's priority
+    assert [hint.low for hint in raised] == [False]  # an add has raised the lane's priority
 
 
 def test_low_priority_has_few_places_beside_other_stages(
@@ -119,7 +119,7 @@ def test_low_priority_has_few_places_beside_other_stages(
 
 def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -> None:
     """`begin` blocks when the last slot is taken, and returns when a stage ends."""
-    following: list[Wake] = []
+    following: list[Hint] = []
     runtime.begin(HINT, following.append)
     second = threading.Thread(target=runtime.begin, args=(HINT, following.append))
     second.start()
@@ -138,11 +138,11 @@ def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -
 def test_a_stage_that_raises_gives_its_room_back(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(_: Wake, **__: Any) -> Wake:
+    async def broken(_: Hint, **__: Any) -> Hint:
         raise KeyError
 
     monkeypatch.setattr(runtimes, "run_stage", broken)
-    following: list[Wake] = []
+    following: list[Hint] = []
     for _ in range(5):  # more than twice the number of slots
         runtime.begin(HINT, following.append)
     runtime.finish()
@@ -155,7 +155,7 @@ def test_the_stage_that_has_the_loop_is_named(
 ) -> None:
     begun, ends = threading.Event(), threading.Event()
 
-    async def hanging(_: Wake, **__: Any) -> None:
+    async def hanging(_: Hint, **__: Any) -> None:
         begun.set()
         ends.wait()  # blocks the event loop
 
@@ -173,7 +173,7 @@ def test_a_suspect_in_line_takes_no_place(
     """More suspects than slots may wait, and each slot is released only once."""
     ends = threading.Event()
 
-    async def suspected(_: Wake, *, leases: Heartbeat, **__: Any) -> None:
+    async def suspected(_: Hint, *, leases: Heartbeat, **__: Any) -> None:
         async with leases.alone(0):
             await asyncio.to_thread(ends.wait)
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from pipeline.domain.events import StageName
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Hint
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.dispatch import BackgroundDispatcher
@@ -20,12 +20,12 @@ from workers.runtime import Runtime
 from workers.tasks import read_hint, register
 
 LANE = "0d865521-65c9-4481-9813-7ad1362689c8"
-NEXT = Wake(UUID(LANE), 4, StageName.RETRIEVE)
+NEXT = Hint(UUID(LANE), 4, StageName.RETRIEVE)
 
 
 def test_a_hint_says_a_lane_and_a_fence() -> None:
     hint = read_hint(StageName.APPLY, LANE, 7)
-    assert hint == Wake(UUID(LANE), 7, StageName.APPLY)
+    assert hint == Hint(UUID(LANE), 7, StageName.APPLY)
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,17 @@ def test_a_hint_with_names_of_a_later_release_is_no_hint() -> None:
 class Worker:
     """Runtime and dispatcher in one: records the stages run and the hints sent."""
 
-    following: Wake | None
-    ran: list[Wake] = field(default_factory=list)
-    hints: list[tuple[Wake, str]] = field(default_factory=list)
+    following: Hint | None
+    ran: list[Hint] = field(default_factory=list)
+    hints: list[tuple[Hint, str]] = field(default_factory=list)
 
-    def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
-        self.ran.append(wake)
+    def begin(self, hint: Hint, then: Callable[[Hint], None]) -> None:
+        self.ran.append(hint)
         if self.following is not None:
             then(self.following)
 
-    def kick(self, wake: Wake, queue: str) -> None:
-        self.hints.append((wake, queue))
+    def kick(self, hint: Hint, queue: str) -> None:
+        self.hints.append((hint, queue))
 
 
 def deliver(worker: Worker, queue: str) -> None:
@@ -67,7 +67,7 @@ def deliver(worker: Worker, queue: str) -> None:
 def test_the_next_hint_stands_in_the_queue_this_one_came_from(queue: str) -> None:
     worker = Worker(replace(NEXT, low=is_low(queue)))
     deliver(worker, queue)
-    assert worker.ran == [Wake(UUID(LANE), 3, StageName.EXTRACT)]
+    assert worker.ran == [Hint(UUID(LANE), 3, StageName.EXTRACT)]
     assert worker.ran[0].low == is_low(queue)
     assert worker.hints == [(NEXT, queue)]
 
