@@ -53,8 +53,8 @@ def progress_query() -> Select[Any]:
 
 
 @cache
-def standing_query(*pinned: str) -> Select[int, bool, bool]:
-    """The query of `Events.standing`.
+def lane_states_query(*pinned: str) -> Select[int, bool, bool]:
+    """The query of `Events.lane_states`.
 
     Its work is bounded for an owner of very many lanes: it counts up to MOST_PENDING events, and
     takes lanes beyond MOST_LANES for lanes with relations.

@@ -47,7 +47,7 @@ from pipeline.events.event_view import (
     view_of,
 )
 from pipeline.events.owners import count_of_owner, page_of_owner
-from pipeline.events.progress import progress_query, standing_query
+from pipeline.events.progress import lane_states_query, progress_query
 from pipeline.events.sql import statement
 from pipeline.ledger.counting import COUNTED, at_least, number_of
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
@@ -97,7 +97,7 @@ class EventEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LaneStates:
     """State of lanes. `pending`: events that have not ended. `related`: there are current
     relations. `stale`: the vector index lacks the latest vector of a memory.
     """
@@ -253,13 +253,13 @@ class Events:
             for row in rows
         }
 
-    async def standing(
+    async def lane_states(
         self, project_id: ProjectId, pinned: Mapping[str, str], *, embedder: str
-    ) -> Standing:
+    ) -> LaneStates:
         """Return the state of the lanes with these entity ids, and of their vectors."""
         values = {"in_project": project_id, "embedder": embedder, **pinned}
-        [row] = await self._direct.rows(standing_query(*pinned), values)
-        return Standing(pending=row.pending, related=row.related, stale=row.stale)
+        [row] = await self._direct.rows(lane_states_query(*pinned), values)
+        return LaneStates(pending=row.pending, related=row.related, stale=row.stale)
 
     async def _views(
         self, query: ClauseElement | Compiled, values: Mapping[str, Any], *, whole: bool

@@ -29,7 +29,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.passages import PassageKey, Turn
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector
-from pipeline.events.store import Standing
+from pipeline.events.store import LaneStates
 from pipeline.graph.chains import Near, chains, unknown_phrases
 from pipeline.graph.meanings import by_embedder, by_facts
 from pipeline.graph.ranking import shares
@@ -103,14 +103,14 @@ class EmbeddedQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Prepared:
     """Parts of a search before meanings are compared. `words`: their comparison may still run.
 
-    `standing`: the state of the lanes that the filter pins; None if it pins none.
+    `lane_states`: the state of the lanes that the filter pins; None if it pins none.
     """
 
     where: Where
-    standing: Standing | None
+    lane_states: LaneStates | None
     words: Awaitable[WordHits]
     embedded: EmbeddedQuery
 
@@ -120,7 +120,7 @@ class _Ranking:
     """The candidates of all channels, best first, and the results of each channel."""
 
     where: Where
-    standing: Standing | None
+    lane_states: LaneStates | None
     candidates: Sequence[Candidate]
     words: WordHits
     dense: DenseHits
@@ -208,33 +208,35 @@ async def _ranking(
     try:
         # Pending events are counted before anything is read: if there are none, the results are
         # complete.
-        standing = await _standing(project_id, query, stores)
+        lane_states = await _lane_states(project_id, query, stores)
         async with place.turn():
             words = asyncio.create_task(_by_words(where, query, stores.ledger))
             await asyncio.wait([words, embedding], return_when=asyncio.FIRST_COMPLETED)
             if embedding.done():
-                known = _Known(where, standing, words, await embedding)
-                return await _ranked(project_id, query, known, stores)
+                prepared = _Prepared(where, lane_states, words, await embedding)
+                return await _ranked(project_id, query, prepared, stores)
             await words  # raises its error now
         if not stores.embedder.name.startswith(LOCAL):
             async with place.away():
                 await asyncio.wait([embedding])
-        known = _Known(where, standing, words, await embedding)
+        prepared = _Prepared(where, lane_states, words, await embedding)
         async with place.turn():
-            return await _ranked(project_id, query, known, stores)
+            return await _ranked(project_id, query, prepared, stores)
     finally:
         for task in (embedding, words):
             if task is not None:
                 task.cancel()
 
 
-async def _standing(project_id: ProjectId, query: Query, stores: DenseStores) -> Standing | None:
+async def _lane_states(
+    project_id: ProjectId, query: Query, stores: DenseStores
+) -> LaneStates | None:
     """Return the state of the lanes that the filter pins; None if it pins none."""
     ids = pinned(query.filter)
     if not ids:
         return None
     reads = stores.ledger.events
-    return await reads.standing(project_id, ids, embedder=stores.embedder.name)
+    return await reads.lane_states(project_id, ids, embedder=stores.embedder.name)
 
 
 async def _result(
@@ -277,7 +279,7 @@ async def _result(
             relations=relations is None or (walk is not None and walk.incomplete),
             rerank=reranking.failed,
         ),
-        pending=ranking.standing.pending if ranking.standing else None,
+        pending=ranking.lane_states.pending if ranking.lane_states else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,
         not_reranked=reranking.reason,
@@ -366,14 +368,14 @@ async def _in_time(reading: Awaitable[T]) -> T | None:
 
 
 async def _ranked(
-    project_id: ProjectId, query: Query, known: _Known, stores: DenseStores
+    project_id: ProjectId, query: Query, prepared: _Prepared, stores: DenseStores
 ) -> _Ranking:
     """Compare meanings, and rank the candidates of all channels.
 
     Errors: Overloaded if neither words nor meanings were compared.
     """
-    where, standing, embedded = known.where, known.standing, known.embedded
-    related = standing is not None and (standing.related or not where.is_current)
+    where, lane_states, embedded = prepared.where, prepared.lane_states, prepared.embedded
+    related = lane_states is not None and (lane_states.related or not where.is_current)
     dense_query = DenseQuery(
         project_id,
         query.filter,
@@ -381,11 +383,11 @@ async def _ranked(
         embedded.vector,
         least=query.scale.cosine(query.threshold),
         enough=query.top_k,
-        stale=standing is None or standing.stale,
+        stale=lane_states is None or lane_states.stale,
     )
     limit = _limit(query)
     words, dense, (walk, on_chains) = await asyncio.gather(
-        known.words,
+        prepared.words,
         nearest(dense_query, stores, limit=limit),
         _walk(project_id, query, stores, related=related and query.graph),
     )
@@ -415,7 +417,7 @@ async def _ranked(
         return ranked
 
     ranked = await beside_loop(rank, inline=_is_small(candidates, query))
-    return _Ranking(where, standing, ranked, words, dense, walk)
+    return _Ranking(where, lane_states, ranked, words, dense, walk)
 
 
 def _is_small(candidates: Sequence[Candidate], query: Query) -> bool:

@@ -123,7 +123,7 @@ def _picture(rows: Sequence[RelationJson]) -> dict[str, Any]:
             "source": row["source_id"],
             "target": row["target_id"],
             "name": row["relationship"],
-            "from": row["valid_from"].timestamp() if row["valid_from"] else None,
+            "from": row["valid_from"].timestamp(),
             "to": row["valid_to"].timestamp() if row["valid_to"] else None,
             "event": row["event_id"],
         }

@@ -122,7 +122,7 @@ def reads(engine: Engine, kind: str) -> dict[str, Callable[[], Awaitable[object]
             project_id, parse(ids), expired=False, limit=50, offset=0
         ),
         "words": lambda: ledger.passages.by_words(where, ["tea"], limit=200),
-        "standing": lambda: ledger.events.standing(project_id, ids, embedder="fake/hash"),
+        "standing": lambda: ledger.events.lane_states(project_id, ids, embedder="fake/hash"),
         "events": lambda: ledger.events.page(project_id, events, limit=50, offset=0),
     }
 
