@@ -104,7 +104,7 @@ class Heartbeat:
         self._ending = False
 
     @contextmanager
-    def hold(self, activation: Activation) -> Iterator[None]:
+    def keep_renewed(self, activation: Activation) -> Iterator[None]:
         """Renew the lane's lease for as long as the block runs."""
         hold, work = activation.hold, asyncio.current_task()
         assert work is not None

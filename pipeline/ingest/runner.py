@@ -85,7 +85,7 @@ async def run_stage(
         telemetry.stale_hints.inc()
         return None
     work = Work(*claimed, one_stage)
-    with leases.hold(work.activation):
+    with leases.keep_renewed(work.activation):
         try:
             return await _run(work, services, leases)
         except LaneLost:

@@ -18,11 +18,12 @@ from pipeline.vector_index.projector import Projector
 class Leases(Protocol):
     """Renews the leases of the lanes this process works on.
 
-    Work inside `hold` is cancelled when the process has to stop. Inside `alone`, one suspect of
-    this process runs at a time; the more `crashes` a suspect has caused, the later its turn.
+    Work inside `keep_renewed` is cancelled when the process has to stop. Inside `alone`, one
+    suspect of this process runs at a time; the more `crashes` a suspect has caused, the later its
+    turn.
     """
 
-    def hold(self, activation: Activation) -> AbstractContextManager[None]:
+    def keep_renewed(self, activation: Activation) -> AbstractContextManager[None]:
         """Renew the lease of this lane until the context ends."""
 
     def blocked(self) -> bool:

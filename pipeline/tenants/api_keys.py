@@ -181,13 +181,13 @@ class ApiKeys:
         secret = Secret()
         values = {"project_id": project_id, "name": name, "scope": access, "created_by": by.key_id}
         async with self._engine.begin() as connection:
-            await hold(connection, by.project.organization_id)
+            await lock_organization(connection, by.project.organization_id)
             maker = await _maker(connection, by)
             member = _member(maker, member)
             expires_at = _end(maker, expires_at)
             stored = {"digest": secret.digest, "prefix": secret.prefix, "expires_at": expires_at}
             if member is not None:
-                await _hold_member(connection, project_id, member)
+                await _lock_member(connection, project_id, member)
             await connection.execute(insert(api_keys).values(values | stored | {"member": member}))
             query = _listed().where(api_keys.c.digest == secret.digest)
             row = (await connection.execute(query)).one()
@@ -217,14 +217,14 @@ class ApiKeys:
         this = api_keys.c.id == key_id
         may_end = and_(this, _administered(by.member, organization_id)) if by.member else this
         async with self._engine.begin() as connection:
-            await hold(connection, organization_id)
+            await lock_organization(connection, organization_id)
             if not await connection.scalar(select(_mine(organization_id, may_end))):
                 raise NotFound(NO_SUCH_KEY)
             bound = or_(api_keys.c.member.is_not(None), api_keys.c.expires_at.is_not(None))
             with_all = descendants or await connection.scalar(select(bound).where(this))
             ends = or_(this, api_keys.c.id.in_(made_by(this))) if with_all else this
             await keep_one_admin(connection, organization_id, without=ends)
-            await end(connection, ends)
+            await revoke_keys(connection, ends)
 
 
 def made_by(first: ColumnElement[bool]) -> Select[tuple[UUID]]:
@@ -236,13 +236,13 @@ def made_by(first: ColumnElement[bool]) -> Select[tuple[UUID]]:
     return select(keys.c.id).where(keys.c.id.not_in(parents))
 
 
-async def end(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+async def revoke_keys(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
     """Revoke the keys that match `which`; keys already revoked keep their time."""
     query = update(api_keys).where(which, api_keys.c.revoked_at.is_(None))
     await connection.execute(query.values(revoked_at=func.now()))
 
 
-async def hold(connection: AsyncConnection, organization_id: OrganizationId) -> None:
+async def lock_organization(connection: AsyncConnection, organization_id: OrganizationId) -> None:
     """Lock the organization's row, so that changes to its keys run one after another."""
     query = select(organizations.c.id).where(organizations.c.id == organization_id)
     await connection.execute(query.with_for_update())
@@ -394,7 +394,7 @@ def _end(maker: Any, wanted: datetime | None) -> datetime | None:
     return wanted or end
 
 
-async def _hold_member(connection: AsyncConnection, project_id: ProjectId, email: str) -> None:
+async def _lock_member(connection: AsyncConnection, project_id: ProjectId, email: str) -> None:
     """Lock the member's row against a concurrent removal. Errors: NotFound."""
     query = select(members.c.email).where(
         members.c.project_id == project_id, members.c.email == email

@@ -40,7 +40,7 @@ from pipeline.ledger.tables import (
     shadows,
     turn_vectors,
 )
-from pipeline.tenants.api_keys import hold, keep_one_admin
+from pipeline.tenants.api_keys import keep_one_admin, lock_organization
 from pipeline.tenants.projects import Project
 
 NOT_EMPTY = (
@@ -117,7 +117,7 @@ class ProjectDeletion:
 
         Errors: Conflict if one of them is not empty.
         """
-        await hold(connection, organization_id)
+        await lock_organization(connection, organization_id)
         mine = projects.c.organization_id == organization_id
         # The row locks block new adds until this transaction ends; then the projects are gone.
         own = (await connection.scalars(locked(projects, mine))).all()
@@ -131,7 +131,7 @@ class ProjectDeletion:
 
         Errors: Conflict if one is not empty, or if its keys include the last lasting admin key.
         """
-        await hold(connection, project.organization_id)
+        await lock_organization(connection, project.organization_id)
         shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
         # The row lock blocks new adds until this transaction ends; then the project is gone.
         await connection.execute(locked(projects, projects.c.id == project.id))

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables import api_keys, members, projects
-from pipeline.tenants.api_keys import end, hold, made_by
+from pipeline.tenants.api_keys import lock_organization, made_by, revoke_keys
 
 NO_SUCH_MEMBER = "No member of the project has this email."
 
@@ -79,13 +79,13 @@ class Members:
         """
         person = members.c.project_id.in_(project_ids), members.c.email == email
         async with self._engine.begin() as connection:
-            await _hold_organizations(connection, project_ids)
+            await _lock_organizations(connection, project_ids)
             changed = await connection.execute(update(members).where(*person).values(role=role))
             if not changed.rowcount:
                 raise NotFound(NO_SUCH_MEMBER)
             if role is MemberRole.READER:
                 made = api_keys.c.id.in_(made_by(_keys_of(project_ids, email)))
-                await end(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
+                await revoke_keys(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
 
     async def remove(self, project_ids: Sequence[ProjectId], email: str) -> None:
         """Remove a member from these projects and revoke the member's keys there.
@@ -99,11 +99,11 @@ class Members:
         )
         of_member = _keys_of(project_ids, email)
         async with self._engine.begin() as connection:
-            await _hold_organizations(connection, project_ids)
+            await _lock_organizations(connection, project_ids)
             removed = await connection.execute(gone)
             if not removed.rowcount:
                 raise NotFound(NO_SUCH_MEMBER)
-            await end(connection, or_(of_member, api_keys.c.id.in_(made_by(of_member))))
+            await revoke_keys(connection, or_(of_member, api_keys.c.id.in_(made_by(of_member))))
 
 
 def _keys_of(project_ids: Sequence[ProjectId], email: str) -> ColumnElement[bool]:
@@ -111,10 +111,10 @@ def _keys_of(project_ids: Sequence[ProjectId], email: str) -> ColumnElement[bool
     return and_(api_keys.c.project_id.in_(project_ids), api_keys.c.member == email)
 
 
-async def _hold_organizations(
+async def _lock_organizations(
     connection: AsyncConnection, project_ids: Sequence[ProjectId]
 ) -> None:
     """Lock the organizations of these projects, in the order of their ids."""
     query = select(projects.c.organization_id).where(projects.c.id.in_(project_ids)).distinct()
     for organization_id in sorted((await connection.scalars(query)).all()):
-        await hold(connection, organization_id)
+        await lock_organization(connection, organization_id)

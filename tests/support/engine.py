@@ -89,7 +89,7 @@ class Hints:
 
 class NoLeases:
     @contextmanager
-    def hold(self, activation: Activation) -> Iterator[None]:
+    def keep_renewed(self, activation: Activation) -> Iterator[None]:
         yield
 
     def blocked(self) -> bool:

@@ -147,7 +147,7 @@ async def test_the_lease_of_a_lane_that_was_locked_is_renewed_before_the_next_be
     async def renewed() -> bool:
         return renewals.results[-1] == {activation.hold}
 
-    with heartbeat.hold(activation):
+    with heartbeat.keep_renewed(activation):
         async with locked(engine, "maya"):
             beating = asyncio.create_task(heartbeat.beat())
             await wait_until(tried, within_s=WITHIN_S, what="a second try")
