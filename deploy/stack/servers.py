@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from deploy.stack.chroma_files import remove_deleted
+from deploy.stack.chroma_files import let_reads_pass_writes, remove_deleted
 from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.layout import write_private
@@ -125,8 +125,9 @@ class Chroma(Server):
         return self.layout.chroma
 
     def prepare(self) -> None:
-        """Create its data directory, and delete the files of deleted collections."""
+        """Create its data directory and prepare its files."""
         self._data.mkdir(mode=0o700, exist_ok=True)
+        let_reads_pass_writes(self._data)
         remove_deleted(self._data)
 
     def command(self) -> Command:

@@ -1,19 +1,21 @@
-"""Folders of deleted collections, with a real Chroma server."""
+"""The journal of a real Chroma server's database, and its folders of deleted collections."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
 
-from deploy.stack.chroma_files import remove_deleted
+from deploy.stack.chroma_files import DATABASE, remove_deleted
 from deploy.stack.servers import Chroma
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.domain.vectors import as_vector
 from pipeline.ports import VectorRecord
 
-# Chroma writes a folder once a collection has this many changes.
+# More changes than Chroma takes before it writes the folder of a collection.
 WRITTEN = 1_001
 KEPT, DELETED = f"memories-{uuid4().hex}", f"memories-{uuid4().hex}"
 
@@ -65,3 +67,33 @@ def test_other_files_and_a_folder_without_a_database_stay(tmp_path: Path) -> Non
     (tmp_path / "notes").mkdir()
     assert remove_deleted(tmp_path, older_than_s=0) == 0
     assert len(folders(tmp_path)) == 2
+
+
+def journal_mode(data: Path) -> str:
+    with closing(sqlite3.connect(data / DATABASE)) as connection:
+        return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+
+
+@pytest.mark.parametrize("before", [None, "DELETE"])
+async def test_searches_do_not_wait_for_commits(
+    tmp_path_factory: pytest.TempPathFactory, before: str | None
+) -> None:
+    """Also in a database of an earlier release."""
+    root = tmp_path_factory.mktemp("stack")
+    data = root / "chroma"
+    with Chroma(root) as server:
+        client = ChromaVectors(server.url)
+        await fill(client, KEPT)
+        server.kill()
+        if before:
+            with closing(sqlite3.connect(data / DATABASE)) as connection:
+                connection.execute(f"PRAGMA journal_mode = {before}")
+            assert journal_mode(data) == before.lower()
+            server.start()
+            server.kill()
+        assert journal_mode(data) == "wal"
+        server.start()
+        info = await client.col_info(KEPT)
+        assert info is not None
+        assert info.count == WRITTEN
+        await client.close()
