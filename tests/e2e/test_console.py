@@ -6,6 +6,7 @@ import asyncio
 import re
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -122,8 +123,13 @@ async def browser() -> AsyncIterator[Chromium]:
 # It waits for some seventy pages, one after another.
 @pytest.mark.timeout(600)
 async def test_every_button_works(stack: Stack, browser: Chromium) -> None:
-    ledger = build_ledger(database_url(stack))
-    async with stack.client() as client, tab(browser, stack.url) as opened:
+    async with (
+        AsyncExitStack() as closing,
+        stack.client() as client,
+        tab(browser, stack.url) as opened,
+    ):
+        ledger = build_ledger(database_url(stack))
+        closing.push_async_callback(ledger.close)
         person = await Person.at(opened, stack, client.http, ledger)
         for part in (
             *(sign_in, playground, events, memory, inbox, conflict, curator, graph, failures),
@@ -132,7 +138,6 @@ async def test_every_button_works(stack: Stack, browser: Chromium) -> None:
             await part(person)
         assert forms() - person.pressed == set()
         assert opened.faults == []
-    await ledger.close()
 
 
 async def sign_in(person: Person) -> None:
@@ -339,7 +344,8 @@ async def user_page(person: Person) -> None:
     await person.presses("Correct, history", "How it came to be")
     await person.fills(text="User owns two canoes")
     await person.presses("Save", "Your correction is stored")
-    await person.presses("Delete", "It is deleted")
+    await person.tab.page.locator("main summary").filter(has_text="Delete").first.click()
+    await person.presses("Yes, delete", "It is deleted")
     async with person.tab.page.expect_download() as saved:
         await person.tab.page.click("button:has-text('Download')", no_wait_after=True)
     assert "Oslo" in Path(await (await saved.value).path()).read_text("utf-8")
