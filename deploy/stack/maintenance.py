@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 from collections.abc import Iterator
+from typing import IO
 
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout
@@ -22,21 +23,22 @@ IN_USE = (
 )
 
 
+def lock(file: IO[str], kind: int) -> bool:
+    """Take a lock of fcntl; False if another process has it."""
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def alone(layout: Layout) -> Iterator[None]:
     """Be the only process that starts servers on the data directory, for this block.
 
     Errors: StackError if another command does.
     """
-
-    def locked() -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
     with layout.servers_lock.open("a") as file:
-        if not wait_until(locked, WITHIN_S):
+        if not wait_until(lambda: lock(file, fcntl.LOCK_EX), WITHIN_S):
             raise StackError(IN_USE.format(root=layout.root))
         yield

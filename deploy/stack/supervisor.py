@@ -9,7 +9,6 @@ import functools
 import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO
 
 from deploy.stack import saved_settings
 from deploy.stack.child import Backoff, Child, end, spawn, wait_set
@@ -19,7 +18,7 @@ from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, send, wait_gone
 from deploy.stack.journal import Journal, Phase, ProcessState, Report, State, read
 from deploy.stack.layout import Layout
-from deploy.stack.maintenance import alone
+from deploy.stack.maintenance import alone, lock
 from deploy.stack.programs import STOP_ORDER, Plan, Program, plan, running_edges
 from deploy.stack.rolling import GiveUp, roll
 from deploy.stack.waiting import wait_until
@@ -91,24 +90,16 @@ def _only_one(layout: Layout) -> Iterator[None]:
     layout.create()
     with layout.lock.open("a") as file:
         # `up` and `status` take the lock for a moment, to check it.
-        if not wait_until(lambda: _lock(file, fcntl.LOCK_EX), LOCK_WITHIN_S):
+        if not wait_until(lambda: lock(file, fcntl.LOCK_EX), LOCK_WITHIN_S):
             raise AlreadyRunning(f"a supervisor already runs {layout.root}")
         yield
-
-
-def _lock(file: IO[str], kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def is_running(layout: Layout) -> bool:
     """True if a supervisor has the lock of this data directory."""
     try:
         with layout.lock.open("r") as file:
-            return not _lock(file, fcntl.LOCK_SH)
+            return not lock(file, fcntl.LOCK_SH)
     except FileNotFoundError:
         return False
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -127,19 +129,25 @@ class Away(CuratorRuns):
         return await super().park(*args, **more)
 
 
-async def test_an_outage_of_the_ledger_uses_up_no_try_of_a_run(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service, "PARK_PAUSE_S", 0.0)
+async def survive_outages(engine: Engine, stores: Callable[[], CuratorRuns]) -> None:
+    """A run succeeds after more outages than it has tries; each has a store of its own."""
     store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
     await plant(engine, store)
     run_id = await start(engine)
-    for n in range(MOST_ATTEMPTS + 2):
-        assert await carry_on(engine, Oracle(store), Away(engine.ledger, parks=n % 3))
+    for _ in range(MOST_ATTEMPTS + 2):
+        assert await carry_on(engine, Oracle(store), stores())
         await pass_time(engine, MOST_LEASE_MINUTES)
     await carry_on(engine, Oracle(store))
     run = await engine.ledger.curator.get(engine.project.id, run_id)
     assert (run.state, run.steps) == ("SUCCEEDED", 1)
+
+
+async def test_an_outage_of_the_ledger_uses_up_no_try_of_a_run(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "PARK_PAUSE_S", 0.0)
+    parks = itertools.cycle(range(3))
+    await survive_outages(engine, lambda: Away(engine.ledger, parks=next(parks)))
 
 
 class Overtaken(Away):
@@ -160,15 +168,7 @@ async def test_an_outage_longer_than_the_lease_uses_up_no_try(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "PARK_PAUSE_S", 0.0)
-    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
-    await plant(engine, store)
-    run_id = await start(engine)
-    for _ in range(MOST_ATTEMPTS + 2):
-        assert await carry_on(engine, Oracle(store), Overtaken(engine))
-        await pass_time(engine, MOST_LEASE_MINUTES)
-    await carry_on(engine, Oracle(store))
-    run = await engine.ledger.curator.get(engine.project.id, run_id)
-    assert (run.state, run.steps) == ("SUCCEEDED", 1)
+    await survive_outages(engine, lambda: Overtaken(engine))
 
 
 class Mute(CuratorRuns):
