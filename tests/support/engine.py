@@ -40,6 +40,7 @@ from pipeline.tenants.projects import Project
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
 from tests.support.embedder_hash import DIMENSIONS, HashEmbedder
+from tests.support.stack import wait_until
 from tests.support.vectors_memory import InMemoryVectors
 
 LEASE_S, GRACE_S = 5.0, 30.0
@@ -268,6 +269,14 @@ class Engine:
             await connection.execute(update(events).values(older))
             looked = lanes.c.next_curation_at - by
             await connection.execute(update(lanes).values(next_curation_at=looked))
+
+    async def stays_in_a_minute(self, seconds: float = 15) -> None:
+        """Wait until the ledger's minute, and so its hour and its day, lasts this long at least."""
+
+        async def lasts() -> bool:
+            return (await self.ledger.now()).second < 60 - seconds
+
+        await wait_until(lasts, within_s=60, what="the next minute", every_s=0.1)
 
     async def event(self, event_id: UUID) -> EventView:
         return await self.ledger.events.get(self.project.id, event_id)

@@ -24,6 +24,7 @@ async def back(engine: Engine, minutes: int) -> None:
 
 async def test_a_busy_project_is_sampled_once_a_minute_until_it_is_idle(engine: Engine) -> None:
     samples, project_id = engine.ledger.samples, engine.project.id
+    await engine.stays_in_a_minute()
     await engine.ledger.balance.fold()
     await samples.take()
     await engine.add("I live in Lima.")
@@ -54,6 +55,7 @@ async def test_a_span_has_steps_and_sums(engine: Engine) -> None:
         f" {accepted}, {accepted}, 0, :searches, :memories, 0, :running, :ready_s, :waiting_s)"
         for ago, accepted in (("200 minutes", 10), ("70 minutes", 40), ("10 minutes", 50))
     ]
+    await engine.stays_in_a_minute()
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(delete(queue_samples))
         await connection.execute(
