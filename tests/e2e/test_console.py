@@ -88,15 +88,10 @@ class Person:
             await self.tab.page.locator(f"main [name={name}]").first.fill(value)
 
     async def presses(self, button: str, then: str, *, within: str = "main") -> None:
-        """Press the first button with this label, and wait for a text of the page that follows.
-
-        The page that is left may show the same text: the mark tells the two documents apart.
-        """
-        page = self.tab.page
-        await page.evaluate("document.documentElement.dataset.left = ''")
-        pressed = page.locator(f"{within} button").filter(has_text=re.compile(f"^{button}"))
-        await pressed.first.click(no_wait_after=True)
-        await page.locator("html:not([data-left]) main").filter(has_text=then).wait_for()
+        """Press the first button with this label, and wait for a text of the page that follows."""
+        buttons = self.tab.page.locator(f"{within} button")
+        pressed = buttons.filter(has_text=re.compile(f"^{button}")).first
+        await self.tab.follow(pressed, f"main:has-text('{then}')")
 
     async def sees(self, words: str) -> None:
         await self.tab.page.locator("main").filter(has_text=words).wait_for()

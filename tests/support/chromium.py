@@ -18,7 +18,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser as Chromium
 from playwright.async_api import Error as BrowserError
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Locator, Page, async_playwright
 from playwright.async_api import TimeoutError as BrowserTimeoutError
 
 from tests.support.stack import wait_until
@@ -33,6 +33,9 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}
 PATIENCE_MS = 30_000
 # Milliseconds until a navigation that sent no request counts as lost.
 NAVIGATION_MS = 15_000
+# Mark of a document that a click is about to leave.
+MARK = "element => { element.ownerDocument.documentElement.dataset.left = '' }"
+UNMARKED = "html:not([data-left])"
 INTERRUPTED = ("is interrupted by another navigation", "net::ERR_ABORTED")
 
 
@@ -108,8 +111,22 @@ class Tab:
         await wait_until(complete, within_s=PATIENCE_MS / 1000, what="the page is loaded")
 
     async def click(self, selector: str, then: str) -> None:
-        """Click, and wait for an element of the page that follows."""
-        await self.page.click(selector, no_wait_after=True)
+        """Click what leads to another page, and wait for an element of that page."""
+        await self.follow(self.page.locator(selector).first, then)
+
+    async def follow(self, element: Locator, then: str) -> None:
+        """Click an element that leads to another page, and wait for `then` on that page.
+
+        The page that is left may match `then` too, so its document is marked: a wait that it meets
+        would end before the server has answered.
+        """
+        await element.evaluate(MARK)
+        await element.click(no_wait_after=True)
+        await self.page.locator(UNMARKED).locator(then).first.wait_for()
+
+    async def unfold(self, selector: str, then: str) -> None:
+        """Click what changes this page, and wait for an element that appears."""
+        await self.page.click(selector)
         await self.page.wait_for_selector(then)
 
     async def sees(self, text: str) -> None:

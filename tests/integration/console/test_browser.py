@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import count
 
 import pytest
 import uvicorn
@@ -101,6 +102,23 @@ async def test_the_users_page_is_accessible(site: Site) -> None:
             assert opened.faults == []
 
 
+async def test_a_click_waits_for_the_next_page_though_this_one_looks_the_same(
+    site: Site,
+) -> None:
+    numbers = count(1)
+    later = "setTimeout(() => location.reload(), 300)"
+
+    async def same(route: Route) -> None:
+        text = f'<main><h1>Same</h1><p>{next(numbers)}</p><a onclick="{later}">Next</a></main>'
+        await route.fulfill(body=text, content_type="text/html")
+
+    async with tab(site.browser, site.url) as opened:
+        await opened.page.route("**/same", same)
+        await opened.open("/same")
+        await opened.click("a", "h1:has-text('Same')")
+        assert await opened.page.inner_text("p") == "2"
+
+
 async def test_sign_in_and_out_by_keyboard(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         await opened.open("/console/events")
@@ -108,6 +126,7 @@ async def test_sign_in_and_out_by_keyboard(site: Site) -> None:
         await opened.page.keyboard.type(site.service.key)
         await opened.page.keyboard.press("Enter")
         await opened.page.wait_for_selector("h1:has-text('Events')")
+        await opened.loaded()  # before that, the page has no shortcuts
         await opened.page.keyboard.press("g")
         await opened.page.keyboard.press("m")
         await opened.page.wait_for_selector("h1:has-text('Memories')")
@@ -202,10 +221,10 @@ async def test_a_memory_of_the_users_page_is_deleted_without_scripts(site: Site)
         await opened.page.goto(f"{site.url}/user/", wait_until="commit")
         await opened.page.fill("input[name=token]", token)
         await opened.click("button:has-text('Show')", "text=goats >> nth=0")
-        await opened.click("summary", "button:has-text('Yes, delete')")
-        await opened.click("summary", "summary:has-text('Delete')")
+        await opened.unfold("summary", "button:has-text('Yes, delete')")
+        await opened.unfold("summary", "summary:has-text('Delete')")
         assert await opened.page.get_by_role("button", name="Yes, delete").count() == 0
-        await opened.click("summary", "button:has-text('Yes, delete')")
+        await opened.unfold("summary", "button:has-text('Yes, delete')")
         await opened.click("button:has-text('Yes, delete')", "text=It is deleted.")
     assert await site.service.listed(user_id="ada") == []
 
