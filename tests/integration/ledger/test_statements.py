@@ -16,6 +16,8 @@ from pipeline.ledger.statements import Direct
 from pipeline.stores import Ledger
 from tests.support.stack import wait_until
 
+SLEEP = text("SELECT pg_sleep(60)")
+
 
 @pytest.fixture
 def direct(ledger: Ledger) -> Direct:
@@ -83,24 +85,24 @@ async def test_a_connection_the_server_closed_is_not_used_again(
     assert await pid(direct) != before
 
 
-async def test_a_connection_left_in_the_middle_is_not_used_again(direct: Direct) -> None:
+async def test_a_connection_left_in_the_middle_is_not_used_again(
+    direct: Direct, database_url: str
+) -> None:
     before = await pid(direct)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(direct.rows(text("SELECT pg_sleep(60)"), {}), timeout=0.1)
+    left = asyncio.create_task(direct.rows(SLEEP, {}))
+    await under_way(database_url, before)
+    left.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await left
     assert await pid(direct) != before
 
 
 async def test_a_connection_that_dies_in_the_middle_is_not_used_again(database_url: str) -> None:
     engine = connect(database_url, pool_size=1)
     mine = await pid(Direct(engine))
-    cut = asyncio.create_task(Direct(engine).rows(text("SELECT pg_sleep(60)"), {}))
+    cut = asyncio.create_task(Direct(engine).rows(SLEEP, {}))
+    await under_way(database_url, mine)
     other = await asyncpg.connect(database_url)
-
-    async def asleep() -> bool:
-        sleeping = "SELECT state = 'active' FROM pg_stat_activity WHERE pid = $1"
-        return bool(await other.fetchval(sleeping, mine))
-
-    await wait_until(asleep, within_s=10, what="the statement under way")
     assert await other.fetchval("SELECT pg_terminate_backend($1, 10000)", mine)
     with pytest.raises(DBAPIError) as died:
         await cut
@@ -119,6 +121,18 @@ async def test_a_server_that_refuses_every_login_is_an_error_of_the_ledger(
         await Direct(engine).rows(text("SELECT 1"), {})
     assert refused.value.connection_invalidated
     await engine.dispose()
+
+
+async def under_way(database_url: str, backend: int) -> None:
+    """Wait until this server process executes SLEEP."""
+    other = await asyncpg.connect(database_url)
+    query = "SELECT state = 'active' AND query = $2 FROM pg_stat_activity WHERE pid = $1"
+
+    async def asleep() -> bool:
+        return bool(await other.fetchval(query, backend, SLEEP.text))
+
+    await wait_until(asleep, within_s=60, what="the statement under way")
+    await other.close()
 
 
 async def pid(direct: Direct) -> int:
