@@ -225,7 +225,7 @@ async def test_a_worker_that_lost_its_run_writes_nothing(engine: Engine) -> None
 async def test_a_call_longer_than_the_lease_keeps_its_run(engine: Engine) -> None:
     store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
     await plant(engine, store)
-    runs = CuratorRuns(engine.ledger.engine, lease=timedelta(seconds=3))
+    runs = CuratorRuns(engine.ledger.engine, lease=timedelta(seconds=6))
 
     async def due() -> datetime:
         async with engine.ledger.engine.connect() as connection:

@@ -51,7 +51,7 @@ def taken(redis: Redis, count: int, *, low_fits: bool = True) -> list[str]:
         consumer.qos(prefetch_count=1)
         with consumer:
             while len(queues) < count:
-                connection.drain_events(timeout=10)
+                connection.drain_events(timeout=60)
     return queues
 
 

@@ -108,7 +108,7 @@ async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_at
         # The commit of the stage waits for this lock; then its connection breaks.
         await other.execute(text("SELECT FROM lanes FOR UPDATE"))
         answer.set()
-        await wait_until(ended, within_s=10, what="a session that waits for the lane is ended")
+        await wait_until(ended, within_s=60, what="a session that waits for the lane is ended")
     hint = await work
     assert hint is not None
     assert await engine.lane_state() == "QUEUED"

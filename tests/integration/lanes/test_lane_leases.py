@@ -29,7 +29,7 @@ from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, NoLeases,
 from tests.support.stack import wait_until
 from workers.runtime import Heartbeat
 
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 
 
 async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) -> None:
@@ -94,9 +94,9 @@ async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: En
     await engine.add("I live in Berlin.")
     leases = engine.ledger.leases
     activation, _ = await engine.claim(engine.hints.waiting.popleft())
-    await engine.pass_time(LEASE_S - 1)
+    await engine.pass_time(LEASE_S * 0.7)
     await leases.renew([activation.hold])
-    await engine.pass_time(LEASE_S - 1)
+    await engine.pass_time(LEASE_S * 0.7)
     assert await engine.sweep() == 0
     await engine.pass_time(LEASE_S)
     assert await engine.sweep() == 1
@@ -112,12 +112,12 @@ async def test_a_heartbeat_passes_over_a_lane_that_is_locked(engine: Engine) -> 
         await engine.add("I live in Berlin.", user_id=user)
         activation, _ = await engine.claim(engine.hints.waiting.popleft())
         holds.append(activation.hold)
-    await engine.pass_time(LEASE_S - 1)
+    await engine.pass_time(LEASE_S * 0.7)
     leases = engine.ledger.leases
     async with locked(engine, "locked"), asyncio.timeout(WITHIN_S):
         assert await leases.renew(holds) == {holds[0], holds[2]}
     assert await leases.renew(holds[1:2]) == {holds[1]}
-    await engine.pass_time(LEASE_S - 1)
+    await engine.pass_time(LEASE_S * 0.7)
     assert await engine.sweep() == 0
 
 
