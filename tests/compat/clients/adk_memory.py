@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import uuid
 from typing import Any
 
 import httpx
 from google.adk.events.event import Event  # type: ignore[import-not-found,unused-ignore]
+from google.adk.memory import (  # type: ignore[import-not-found,unused-ignore]
+    BaseMemoryService,
+    InMemoryMemoryService,
+)
 from google.adk.memory.memory_entry import (  # type: ignore[import-not-found,unused-ignore]
     MemoryEntry,
 )
@@ -90,6 +95,18 @@ def memories() -> None:
     asyncio.run(with_service(delete))
 
 
+def unknown_memories() -> None:
+    """The kit's own services ignore an id that no memory has, whatever its form."""
+    ids = (None, "", "abc", "2TfDbE9x", "*", "../users", "a/b", "\0", "\ud83d", str(uuid.uuid4()))
+
+    async def run(service: BaseMemoryService) -> None:
+        for memory_id in ids:
+            await service.delete_memory(**IDS, memory_id=memory_id)
+
+    asyncio.run(run(InMemoryMemoryService()))
+    asyncio.run(with_service(run))
+
+
 def odd_events() -> None:
     """Texts that Memlane cannot store, or only in parts, do not stop the events after them."""
     texts = ["My name is\0 Ana.", "Half an emoji \ud83d", "x" * 70_000, "I sail a dinghy."]
@@ -163,6 +180,7 @@ report(
     {
         "add_session_to_memory, search_memory": sessions,
         "add_memory, delete_memory": memories,
+        "delete_memory of unknown ids": unknown_memories,
         "add_events_to_memory of odd texts": odd_events,
         "add_events_to_memory of known events": known_events,
         "search_memory of odd queries": searches,

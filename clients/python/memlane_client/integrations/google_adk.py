@@ -13,8 +13,10 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from google.adk.events.event import Event
 from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -127,15 +129,13 @@ class MemlaneMemoryService(BaseMemoryService):
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None
     ) -> None:
-        """Delete a memory of this user in this app; an unknown one is deleted already."""
-        if memory_id is None:
-            raise ValueError("memory_id is required")
-        try:
+        """Delete a memory of this user in this app; without effect if there is none of this id."""
+        if memory_id is None or not _is_uuid(memory_id):
+            return
+        with suppress(Missing):
             memory = await self._memlane.get(memory_id)
             if (memory.app_id, memory.user_id) == (app_name, user_id):
                 await self._memlane.delete(memory_id)
-        except Missing:
-            return
 
 
 def _key(*parts: str | None) -> str:
@@ -158,6 +158,15 @@ def _is_time(text: str) -> bool:
     """True for ISO 8601; the kit allows other times."""
     try:
         datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_uuid(text: str) -> bool:
+    """True for the form of an id of Memlane; events of the kit have shorter ids."""
+    try:
+        UUID(text)
     except ValueError:
         return False
     return True
