@@ -74,7 +74,7 @@ def test_the_python_package(
 @pytest.mark.parametrize(
     ("framework", "driver", "checks"),
     [
-        (("langgraph==1.2.22",), "langgraph_store.py", 9),
+        (("langgraph==1.2.22",), "langgraph_store.py", 13),
         (("google-adk==2.13.0",), "adk_memory.py", 7),
         (("openai-agents==0.24.0", "httpx==0.28.1"), "agents_session.py", 9),
     ],

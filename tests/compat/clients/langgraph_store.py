@@ -135,6 +135,81 @@ def no_wildcards() -> None:
         assert len(same(partial(marked, label={"$ne": label}))) == 4
 
 
+VALUES: list[Any] = [
+    None, True, False, 0, 1, 3, 3.0, 3.5, -2, 10**15, "", "3", "3.5", "abc", "abd", "*", "a.b",
+    "2025-01-01", "Zoë", "\U0001f600", [], [1, 2], [{"b": 1, "c": 2}], {}, {"b": 1, "c": 2},
+    {"b": None}, {"b": {"d.e": 1}}, {"b": True},
+]  # fmt: skip
+OPERANDS: list[Any] = [
+    *VALUES, "4", "abcd", 2, 1.5, [1], [True, 2], {"b": 1.0}, {"c": None}, {"b": {"d.e": 1}},
+    10**400, float("inf"), float("nan"), "\0", "\ud83d", "x" * 9_000,
+]  # fmt: skip
+NAMES = ("a", "a.b", "a.b.c", "b", "$a", "", "*", "x" * 300)
+
+
+def filters() -> None:
+    """Each item has one value, under plain names and under odd ones."""
+    expecting: dict[str, InMemoryStore] = {}
+    for number, value in enumerate(VALUES):
+        put_one(expecting, str(number), dict.fromkeys(NAMES, value))
+    put_one(expecting, "empty", {})
+    operators = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte")
+    wanted: list[dict[str, Any]] = [{"a": operand} for operand in OPERANDS]
+    wanted += [{"a": {name: operand}} for name in operators for operand in OPERANDS]
+    wanted += [{name: operand} for name in NAMES[1:] for operand in (3, "*", None, {"b": 1})]
+    wanted += [{"a": {"b": {name: operand}}} for name in operators for operand in (1, None, "x")]
+    wanted += [{"a": {"b": {"d.e": 1}}}, {"a": [{"b": {"$gte": 1}}]}, {"a": {"$gt": 1, "$lt": 3.2}}]
+    wanted += [dict.fromkeys(NAMES, 3), {"a": {str(n): 1 for n in range(150)}}, {}]
+    different = []
+    for condition in wanted:
+        is_match = {name: answer(store, condition) for name, store in expecting.items()}
+        expected = sorted(name for name in is_match if is_match[name])
+        items = STORES[1].search(("filters",), filter=condition, limit=100)
+        real = sorted(
+            item.namespace[1] for item in items if is_match[item.namespace[1]] is not None
+        )
+        if real != expected:
+            different.append(f"{condition}: {real} is not {expected}"[:200])
+    assert different == [], (len(different), different[:20])
+
+
+def put_one(expecting: dict[str, InMemoryStore], name: str, fields: dict[str, Any]) -> None:
+    """Put an item into Memlane's store, and into one of LangGraph's that has no other."""
+    STORES[1].put(("filters", name), "k", fields, index=False)
+    expecting[name] = InMemoryStore()
+    expecting[name].put(("filters", name), "k", fields)
+
+
+def answer(store: BaseStore, condition: dict[str, Any]) -> bool | None:
+    """Whether the item of a store matches; None if it raises, as for values without order."""
+    try:
+        return bool(store.search((), filter=condition))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def values_without_order() -> None:
+    """LangGraph's own store raises for these. Texts have the order of their characters."""
+    store, space = STORES[1], ("order",)
+    for number, value in enumerate(["2024-12-31", "2025-01-01", 7, None, ["2026"], True]):
+        store.put(space, str(number), {"day": value})
+    for condition, keys in (
+        ({"$gte": "2025"}, ["1"]), ({"$lt": "2025-01-01"}, ["0"]), ({"$gt": "abc"}, []),
+    ):  # fmt: skip
+        items = store.search(space, filter={"day": condition})
+        assert sorted(item.key for item in items) == keys, (condition, items)
+
+
+def filtered_by_meaning() -> None:
+    """A limit counts the items that match, also if the server cannot compare their values."""
+    for number in range(5):
+        value = {"text": "a red stone", "a.b": number, "mark": "*" if number == 0 else "x"}
+        STORES[1].put(("stones",), str(number), value, index=["text"])
+    for condition in ({"a.b": 0}, {"mark": "*"}):
+        [item] = STORES[1].search(("stones",), query="stone", filter=condition, limit=1)
+        assert item.key == "0"
+
+
 def concurrent_puts() -> None:
     """Writers of one key leave one item, as the last write of a key does."""
     store = STORES[1]
@@ -159,6 +234,19 @@ def not_indexed() -> None:
     assert len(STORES[1].search(("i",))) == 1
 
 
+def indexed_paths() -> None:
+    """Paths into a value, as LangGraph writes them, choose the texts that a search reads."""
+    titles = {"1": "A yellow submarine", "2": "Baking apple pie", "3": "Tax law of Norway"}
+    for key, title in titles.items():
+        value = {"meta": {"title": title, "noise": "A yellow submarine"}, "parts": [{"t": title}]}
+        STORES[1].put(("nested",), key, value, index=["meta.title"])
+        STORES[1].put(("listed",), key, value, index=["parts[*].t"])
+    for space in ("nested", "listed"):
+        for key, title in titles.items():
+            [best, *_] = STORES[1].search((space,), query=title)
+            assert best.key == key, (space, title, best)
+
+
 def in_a_graph() -> None:
     def remember(state: dict[str, Any], *, store: BaseStore) -> dict[str, Any]:
         store.put(("graph",), "last", {"text": state["text"]})
@@ -179,8 +267,12 @@ report(
         "list_namespaces": namespaces,
         "batch, abatch": batches,
         "index=False": not_indexed,
+        "index=[paths]": indexed_paths,
         "a graph": in_a_graph,
         "labels that are wildcards": no_wildcards,
+        "search with filters": filters,
+        "search with values without order": values_without_order,
+        "search by meaning with filters": filtered_by_meaning,
         "concurrent put": concurrent_puts,
         "search without words": blank_queries,
     }

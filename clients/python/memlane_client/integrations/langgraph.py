@@ -27,10 +27,12 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
+    get_text_at_path,
 )
 
 from memlane_client.client import Memlane
 from memlane_client.errors import Missing
+from memlane_client.integrations import langgraph_filters
 from memlane_client.operations import ANY
 from memlane_client.receipts import MemoryRow, SearchHit
 from memlane_client.storable import storable
@@ -38,13 +40,13 @@ from memlane_client.storable import storable
 PAGE = 200
 MOST_RESULTS = 1_000
 LONGEST_TEXT = 32_000
-OPERATORS = {"$eq": "eq", "$ne": "ne", "$gt": "gt", "$gte": "gte", "$lt": "lt", "$lte": "lte"}
 
 
 class MemlaneStore(BaseStore):
     """A store on the synchronous client without an outbox: a `put` is visible once it returns.
 
-    `fields`: top-level fields of a value that a search reads; without it, all texts of the value.
+    `fields`: names of fields, or paths such as `parts[*].text`, that a search reads; without it,
+    all texts of the value.
     """
 
     supports_ttl = False
@@ -125,28 +127,42 @@ class MemlaneStore(BaseStore):
         fields = op.index if op.index is not None else self._fields
         if fields is False:
             return str(op.key)
-        values = op.value.values() if fields is None else map(op.value.get, fields)
-        return "\n".join(_texts(list(values)))[:LONGEST_TEXT].strip() or str(op.key)
+        parts = op.value if fields is None else [_at(op.value, path) for path in fields]
+        return "\n".join(_texts(parts))[:LONGEST_TEXT].strip() or str(op.key)
 
     def _search(self, op: SearchOp) -> Iterator[SearchItem]:
         """Items below the prefix that match the filter; by meaning if there is a query."""
-        filters = self._filters(op.namespace_prefix, op.filter)
+        wanted = op.filter or {}
+        langgraph_filters.check(wanted)
+        filters = self._filters(op.namespace_prefix, wanted)
         end = op.offset + op.limit
         rows: Iterable[MemoryRow]
         if query := storable(op.query or "").strip():
-            end = min(end, MOST_RESULTS)
-            indexed = {"AND": [*filters["AND"], {"metadata.indexed": True}]}
-            rows = self._memlane.search(query, filters=indexed, top_k=end, threshold=0.0).results
+            rows = self._ranked(query, filters, wanted, min(end, MOST_RESULTS))
         else:
-            rows = self._all(filters)
-        exact = (row for row in rows if _has_asterisks(row, op.filter or {}))
-        for row in islice(exact, op.offset, end):
+            rows = (row for row in self._all(filters) if _meets(row, wanted))
+        for row in islice(rows, op.offset, end):
             score = row.score if isinstance(row, SearchHit) else None
             yield SearchItem(score=score, **_item_fields(row))
 
+    def _ranked(
+        self, query: str, filters: Mapping[str, Any], wanted: Mapping[str, Any], count: int
+    ) -> list[SearchHit]:
+        """The best hits that match, at least `count` if there are as many.
+
+        If the server returned hits that do not match, and may have more, it is asked for all.
+        """
+        indexed = {"AND": [*filters["AND"], {"metadata.indexed": True}]}
+        for top_k in (count, MOST_RESULTS):
+            hits = self._memlane.search(query, filters=indexed, top_k=top_k, threshold=0.0).results
+            matching = [hit for hit in hits if _meets(hit, wanted)]
+            if len(matching) == count or len(hits) < top_k:
+                break
+        return matching
+
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         """The namespaces that match; reads all items of the store."""
-        spaces = {_namespace(row) for row in self._all(self._filters((), None))}
+        spaces = {_namespace(row) for row in self._all(self._filters((), {}))}
         matching = {
             space for space in spaces if all(_matches(c, space) for c in op.match_conditions or ())
         }
@@ -166,22 +182,14 @@ class MemlaneStore(BaseStore):
                 return
             number += 1
 
-    def _filters(
-        self, prefix: tuple[str, ...], values: Mapping[str, Any] | None
-    ) -> dict[str, list[Any]]:
-        """Conditions of the store, the namespace's prefix, and the fields of values.
+    def _filters(self, prefix: tuple[str, ...], wanted: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Conditions of the store, of the namespace's prefix, and of the values.
 
-        Of values that are `*`, the rows have more than those: `_has_asterisks` compares them.
+        Rows that meet them may have other values than those wanted: `_meets` compares each.
         """
         parts: list[Any] = [self._app]
         parts += [{f"metadata.path.p{depth}": _label(label)} for depth, label in enumerate(prefix)]
-        for name, wanted in (values or {}).items():
-            tests = {
-                operator: value
-                for operator, value in _condition(wanted).items()
-                if value != ANY or operator == "eq"
-            }
-            parts += [{f"metadata.value.{name}": tests}] if tests else []
+        parts += langgraph_filters.conditions("metadata.value", wanted)
         return {"AND": parts}
 
 
@@ -205,15 +213,10 @@ def _label(text: str) -> str:
     return f"\\{text}" if text == ANY or text.startswith("\\") else text
 
 
-def _has_asterisks(row: MemoryRow, values: Mapping[str, Any]) -> bool:
-    """True if the row meets the conditions with the value `*`, a wildcard on the server."""
-    value = _item_fields(row)["value"]
-    return all(
-        (value.get(name) == ANY) == (operator == "eq")
-        for name, wanted in values.items()
-        for operator, operand in _condition(wanted).items()
-        if operand == ANY
-    )
+def _meets(row: MemoryRow, wanted: Mapping[str, Any]) -> bool:
+    """True if the value of an item meets the condition for each field."""
+    value = (row.metadata or {}).get("value", {})
+    return langgraph_filters.meets(value, wanted)
 
 
 def _namespace(row: MemoryRow) -> tuple[str, ...]:
@@ -236,15 +239,6 @@ def _item(row: MemoryRow) -> Item:
     return Item(**_item_fields(row))
 
 
-def _condition(wanted: Any) -> dict[str, Any]:
-    """A condition of LangGraph as one of Memlane. Errors: ValueError for an unknown operator."""
-    if not isinstance(wanted, dict) or not any(name.startswith("$") for name in wanted):
-        return {"eq": wanted}
-    if unknown := wanted.keys() - OPERATORS.keys():
-        raise ValueError(f"unknown operator: {', '.join(sorted(unknown))}")
-    return {OPERATORS[name]: value for name, value in wanted.items()}
-
-
 def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
     """True if the namespace begins or ends with the path; `*` stands for any label."""
     path = tuple(condition.path)
@@ -253,6 +247,11 @@ def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
     start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
     part = namespace[start : start + len(path)]
     return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
+
+
+def _at(value: Mapping[str, Any], path: str) -> Any:
+    """The field of a value with this name, or the texts at a path of LangGraph."""
+    return value[path] if path in value else get_text_at_path(value, path)
 
 
 def _texts(value: Any) -> Iterator[str]:
