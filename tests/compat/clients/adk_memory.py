@@ -96,7 +96,7 @@ def memories() -> None:
 
 
 def unknown_memories() -> None:
-    """The kit's own services ignore an id that no memory has, whatever its form."""
+    """The services of the kit ignore an id of any form that no memory has."""
     ids = (None, "", "abc", "2TfDbE9x", "*", "../users", "a/b", "\0", "\ud83d", str(uuid.uuid4()))
 
     async def run(service: BaseMemoryService) -> None:

@@ -181,7 +181,7 @@ def put_one(expecting: dict[str, InMemoryStore], name: str, fields: dict[str, An
 
 
 def answer(store: BaseStore, condition: dict[str, Any]) -> bool | None:
-    """Whether the item of a store matches; None if it raises, as for values without order."""
+    """True if the item of a store matches; None if it raises, as for values without order."""
     try:
         return bool(store.search((), filter=condition))
     except (TypeError, ValueError, OverflowError):
