@@ -45,8 +45,9 @@ async def test_a_request_waits_for_few_of_another_projects_statements(database_u
 
 
 async def test_a_project_has_a_part_of_the_connections_while_another_is_active(
-    database_url: str,
+    database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pipeline.fair_slots.ACTIVE_S", 3_600.0)
     engine = connect(database_url, pool_size=8)
     took: list[str] = []
 

@@ -51,9 +51,13 @@ def configure(service: Service, **settings: object) -> None:
     service.app.state.api = replace(api, settings=changed)
 
 
-def read_each_time(service: Service) -> None:
+# Longer than any test.
+HOUR_S = 3_600.0
+
+
+def keep_figures(service: Service, kept_s: float) -> None:
     ledger = service.engine.ledger
-    figures = Figures(ledger.balance, ledger.graph_outbox, ledger.queue, kept_s=0)
+    figures = Figures(ledger.balance, ledger.graph_outbox, ledger.queue, kept_s=kept_s)
     service.app.state.api = replace(service.app.state.api, figures=figures)
 
 
@@ -87,6 +91,7 @@ async def test_without_a_token_only_this_machine_may_ask(
 
 
 async def test_however_often_it_is_scraped_the_ledger_is_asked_once(service: Service) -> None:
+    keep_figures(service, HOUR_S)
     await service.client.get("/metrics")
     engine = service.engine.ledger.engine
     with recorded(engine) as statements:
@@ -99,6 +104,7 @@ async def test_scrapes_at_the_same_time_build_one_text_and_not_on_the_loop(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
+    keep_figures(service, HOUR_S)
 
     def exposition() -> tuple[bytes, str]:
         threads.append(threading.current_thread())
@@ -112,7 +118,7 @@ async def test_scrapes_at_the_same_time_build_one_text_and_not_on_the_loop(
 
 
 async def test_figures_that_are_old_enough_are_read_again(service: Service) -> None:
-    read_each_time(service)
+    keep_figures(service, 0)
     await service.engine.add("I like jazz.")
     assert figure((await service.client.get("/metrics")).text, PENDING) == 1
     await service.engine.add("I like tea.")
@@ -162,7 +168,7 @@ async def test_a_restarted_process_goes_on_in_the_files_of_the_one_before(tmp_pa
 
 
 async def test_requests_are_counted_by_route_and_never_by_path(service: Service) -> None:
-    read_each_time(service)
+    keep_figures(service, 0)
     name = 'memlane_http_answers_total{method="GET",route="/v1/event/{event_id}/",status="404"}'
     before = (await service.client.get("/metrics")).text
     start = figure(before, name) if name in before else 0
@@ -281,7 +287,7 @@ def waiting(exposition: str, reason: str) -> float:
 async def test_an_outage_does_not_count_as_dispatchable_and_a_backlog_does(
     service: Service,
 ) -> None:
-    read_each_time(service)
+    keep_figures(service, 0)
     engine = service.engine
 
     class Away(RulesModel):
