@@ -36,6 +36,7 @@ from tests.support.reranker_overlap import OverlapReranker
 On = Literal["any", "extract", "decide", "relate", "summary", "repair", "embed", "rerank", "other"]
 Do = Literal[
     "delay",
+    "hold",
     "401",
     "400",
     "429",
@@ -59,9 +60,9 @@ CALLS_KEPT = 10_000
 class FaultRule:
     """A fault for a class of requests: for `times` of them (None: all), with a probability.
 
-    `containing` limits it to prompts with this text. `ms` is the delay of "delay";
-    `retry_after_s` goes with "429" and "500"; `formats` are the response_format types that
-    "refuse_format" refuses.
+    `containing` limits it to prompts with this text. `ms` is the delay of "delay", and "hold" waits
+    for the server's `release`. `retry_after_s` goes with "429" and "500"; `formats` are the
+    response_format types that "refuse_format" refuses.
     """
 
     on: On
@@ -146,6 +147,7 @@ class LLMServer:
         self.billed: Counter[str] = Counter()
         self.answered = 0
         self.rules: list[FaultRule] = []
+        self._released = asyncio.Event()
         self.port = 0
         self._latency_ms = latency_ms
         self._random = random.Random(seed)
@@ -157,6 +159,10 @@ class LLMServer:
 
     def on(self, on: On, do: Do, **options: Any) -> None:
         self.rules.append(FaultRule(on, do, **options))
+
+    def release(self) -> None:
+        """Answer the requests that a rule "hold" keeps, and hold no later ones."""
+        self._released.set()
 
     def count(self, kind: str) -> int:
         return sum(call.kind == kind for call in self.calls)
@@ -239,7 +245,9 @@ class LLMServer:
             await asyncio.sleep(self._latency_ms / 1000)
         rules = [rule for rule in self.rules if self._hits(rule, call)]
         for rule in rules:
-            if (reply := await _misbehave(rule, call, reader)) is not None:
+            if rule.do == "hold":
+                await self._released.wait()
+            elif (reply := await _misbehave(rule, call, reader)) is not None:
                 return reply
         reply = await behave(request.body, call)
         used: Mapping[str, Any] = reply.body["usage"]
