@@ -14,7 +14,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling, Scheduling
 
 from deploy.stack.servers import Chroma, Postgres, Redis
-from pipeline.ledger.engine import connect
+from pipeline.ledger.engine import SESSION, connect
 from pipeline.migrate import migrate
 from pipeline.stores import Ledger
 from tests.support.bolt_server import ArcadeDB, BoltAddress, package
@@ -24,6 +24,9 @@ from tests.support.recount import drift
 TEMPLATE = "memlane_template"
 # Folders of the tests that start whole stacks.
 STACKS = ("tests/e2e/", "tests/chaos/")
+# Seconds for a test of whole stacks, each of which takes up to a minute to start on a slow machine.
+STACKS_S = 600
+IDLE_LIMIT_MS = "60000"
 MEMORY, MEMORY_BYTES = Path("/dev/shm"), 4 * 2**30
 
 
@@ -49,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests of whole stacks their time limit, unless they have a limit of their own."""
+    for item in items:
+        if item.nodeid.startswith(STACKS) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(STACKS_S))
+
+
 class ModulesWithStacks(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """Scheduling of pytest-xdist: a module with stacks runs in one process, other tests in any.
 
@@ -72,13 +82,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 def postgres() -> Iterator[Postgres]:
     """A server for the databases of the tests, in memory where the system has enough for that.
 
-    Every test creates and deletes a thousand files; on ext4 that takes up to 400 ms.
+    Every test creates and deletes a thousand files; on ext4 that takes up to 400 ms. Tests hold
+    locks while they wait for others, and a busy machine may stop this process for seconds: the
+    product's limit of five would end such a transaction.
     """
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES
     with (
+        pytest.MonkeyPatch.context() as patched,
         tempfile.TemporaryDirectory(dir=MEMORY if in_memory else None) as folder,
         Postgres(Path(folder) / "postgres") as server,
     ):
+        patched.setitem(SESSION, "idle_in_transaction_session_timeout", IDLE_LIMIT_MS)
         yield server
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.support.outbox_run import counted, run
 from tests.support.stack import Stack
 
 
-@pytest.mark.timeout(400)
 async def test_no_turn_is_lost_doubled_or_reordered(tmp_path: Path) -> None:
     async with Stack(tmp_path / "data") as stack:
         report = await run(stack, tmp_path, turns=200, kills=6, seed=31)

@@ -100,7 +100,6 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, O
     return await asyncio.gather(run_poison(folder / "poison"), run_crash_loop(folder / "loop"))
 
 
-@pytest.mark.timeout(420)
 async def test_a_poison_fails_alone(outcomes: tuple[Outcome, Outcome]) -> None:
     *innocents, killer = outcomes[0].events
     assert {(event["status"], event["error"]) for event in innocents} == {("SUCCEEDED", None)}
@@ -109,7 +108,6 @@ async def test_a_poison_fails_alone(outcomes: tuple[Outcome, Outcome]) -> None:
     assert outcomes[0].kills == 7  # twice in a batch with others, then five times alone
 
 
-@pytest.mark.timeout(420)
 async def test_workers_that_die_in_a_loop_of_something_else_fail_no_event(
     outcomes: tuple[Outcome, Outcome],
 ) -> None:

@@ -25,7 +25,6 @@ ACTS = (
 )
 
 
-@pytest.mark.timeout(240)
 async def test_whatever_dies_nothing_is_lost_nothing_done_twice_and_all_in_order(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -22,7 +22,7 @@ async def memlane(stack: Stack, *arguments: str) -> subprocess.CompletedProcess[
         env=stack.environment,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=300,
         check=False,
     )
 

@@ -103,7 +103,7 @@ class Person:
 
     async def remembers(self, user_id: str, *texts: str, **options: Any) -> str:
         event_id = await self.adds(user_id, *texts, **options)
-        ended = await self.client.get(f"/v1/event/{event_id}/", params={"wait": 30})
+        ended = await self.client.get(f"/v1/event/{event_id}/", params={"wait": 60})
         assert ended.json()["status"] == "SUCCEEDED", ended.text
         return event_id
 
@@ -118,8 +118,6 @@ async def browser() -> AsyncIterator[Chromium]:
         yield started
 
 
-# It waits for some seventy pages, one after another.
-@pytest.mark.timeout(600)
 async def test_every_button_works(stack: Stack, browser: Chromium) -> None:
     async with (
         AsyncExitStack() as closing,
@@ -391,7 +389,6 @@ async def sign_out(person: Person) -> None:
     await person.presses("Sign out", "You have signed out", within=".who")
 
 
-@pytest.mark.timeout(300)
 async def test_a_worker_dies_and_the_page_shows_how_the_event_ends(
     stack: Stack, browser: Chromium
 ) -> None:

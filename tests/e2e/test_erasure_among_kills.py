@@ -7,7 +7,6 @@ import base64
 import re
 from typing import Any
 
-import pytest
 import redis
 from pydantic import SecretStr
 
@@ -23,7 +22,6 @@ from workers.fair_queues import QUEUES
 USER, WORDS = "zoe-erased", ("zoe-erased", "Valparaiso", "Narwhal")
 
 
-@pytest.mark.timeout(400)  # the start of the stack counts, with external servers too
 async def test_an_erasure_holds_though_workers_and_sweeper_are_killed_in_it(
     stack: Stack, client: Client
 ) -> None:
@@ -35,7 +33,7 @@ async def test_an_erasure_holds_though_workers_and_sweeper_are_killed_in_it(
     answer = await client.http.post("/v1/erasures/", json={"user_id": USER})
     assert answer.status_code == 200, answer.text
     stack.kill("sweeper")
-    event = await client.ended(answer.json()["event_id"], within_s=60)
+    event = await client.ended(answer.json()["event_id"], within_s=120)
     assert event["status"] == "SUCCEEDED"
     for event in await asyncio.gather(*(client.event(event_id) for event_id in waiting)):
         assert event["status"] in ("SUCCEEDED", "FAILED")

@@ -84,10 +84,10 @@ async def _gathering(stack: Stack, client: Client, model: LLMServer) -> None:
         events = [await client.event(event_id) for event_id in ids]
         return all((event["waiting"] or {}).get("code") == "GATHERING" for event in events)
 
-    await wait_until(all_gather, within_s=20, what="four waiting turns")
+    await wait_until(all_gather, within_s=60, what="four waiting turns")
     assert {(await client.event(event_id))["status"] for event_id in ids} == {"PENDING"}
     stack.kill("worker-1")
-    events = await client.all_ended(ids, within_s=90)
+    events = await client.all_ended(ids, within_s=120)
     assert {event["status"] for event in events} == {"SUCCEEDED"}
     assert model.count("extract") == before + 1
     assert len(await client.memories("noor")) == len(FACTS)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.eval.graphs.answers import BAD
 from tests.eval.graphs.run import load, problems, run
 from tests.eval.scenarios.bad import GOOD
@@ -16,7 +14,6 @@ SOME = (
 )  # fmt: skip
 
 
-@pytest.mark.timeout(600)
 async def test_graphs_stand_right_and_are_unharmed_by_bad_models() -> None:
     scenarios = load()
     assert len(scenarios) >= 50

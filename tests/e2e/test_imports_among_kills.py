@@ -10,15 +10,12 @@ from typing import Any
 from uuid import uuid4
 
 import orjson
-import pytest
 
 from tests.support.stack import ROOT, Client, Stack, wait_until
 
 # Two requests; the memories of a user in one request are one event.
 MEMORIES, TURNS, USERS = 600, 60, 40
 WITHIN_S = 120.0
-# The start of the stack, and up to three times WITHIN_S.
-pytestmark = pytest.mark.timeout(500)
 Import = Callable[[], Awaitable[asyncio.subprocess.Process]]
 
 

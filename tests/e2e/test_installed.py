@@ -36,7 +36,6 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     assert wheel.name == f"memlane-{__version__}-py3-none-any.whl"
 
 
-@pytest.mark.timeout(400)  # includes pip, a whole stack, and a first start without compiled files
 async def test_memlane_runs_from_the_wheel_outside_the_checkout(
     wheel: Path, tmp_path: Path
 ) -> None:

@@ -35,7 +35,6 @@ def stack_of(page: str, request: pytest.FixtureRequest, tmp_path: Path) -> Itera
         yield own
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", RUNNABLE)
 def test_a_page_does_what_it_prints(page: str, stack_of: Stack, tmp_path: Path) -> None:
     with Shell(environment(stack_of.environment, tmp_path), tmp_path / "errors") as shell:

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.chat_provider import ChatProvider, chat_frames
 from tests.support.outbox_run import accepted_turns
 from tests.support.proxy_process import memory_proxy
@@ -37,7 +35,6 @@ async def test_a_stream_of_10_000_chunks_is_unchanged_and_the_turn_is_remembered
     assert any("bees" in row["memory"] for row in await client.memories("proxied"))
 
 
-@pytest.mark.timeout(300)
 async def test_the_stream_goes_on_without_the_api_and_the_add_arrives_once(tmp_path: Path) -> None:
     provider = ChatProvider(chat_frames(100, identity="chatcmpl-2"), pause_after=50)
     async with Stack(tmp_path / "data") as stack, provider.serve():

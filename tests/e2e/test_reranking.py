@@ -47,7 +47,8 @@ async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: P
                 server.on("rerank", "hang")
                 began = time.monotonic()
                 answer = await client.search("maya", QUERY, rerank=True)
-                assert time.monotonic() - began < 2 * TIMEOUT_S
+                # Without the limit, the search would wait as long as its client.
+                assert time.monotonic() - began < 10 * TIMEOUT_S
                 assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
                 assert (answer["degraded"], answer["degraded_parts"]) == (True, ["rerank"])
                 assert [hit["memory"] for hit in answer["results"]] == fused

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.eval.scenarios.bad import GOOD
 from tests.eval.scenarios.dialogues import load
 from tests.eval.scenarios.run import UNORDERED, problems, run
@@ -17,7 +15,6 @@ SOME = {
 }  # fmt: skip
 
 
-@pytest.mark.timeout(600)
 async def test_some_scenarios_stand_right_in_any_order_and_unharmed_by_bad_models() -> None:
     scenarios = [scenario for scenario in load() if scenario.name in SOME]
     assert len(scenarios) == len(SOME)

@@ -63,7 +63,7 @@ async def test_a_hundred_webhooks_arrive_though_half_fail_and_their_couriers_are
 
             await wait_until(some_sent, within_s=60, what="the first deliveries")
             stack.kill("sweeper")
-            await client.all_ended(ids, within_s=60)
+            await client.all_ended(ids, within_s=120)
             log = f"/api/v1/webhooks/{webhook['webhook_id']}/deliveries/"
 
             async def all_delivered() -> bool:

@@ -66,7 +66,7 @@ class Stack:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=300,
             check=False,
         )
 
@@ -163,7 +163,7 @@ class Client:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
-    async def ended(self, event_id: str, *, within_s: float = 60) -> dict[str, Any]:
+    async def ended(self, event_id: str, *, within_s: float = 120) -> dict[str, Any]:
         """Wait for the end of an event and return the event. Fail on timeout."""
         deadline = time.monotonic() + within_s
         event = await self.event(event_id, wait=min(within_s, 60))
