@@ -228,7 +228,7 @@ async def test_no_event_is_polled_after_its_last_reader_has_gone(engine: Engine)
     await stream.chunks.aclose()  # type: ignore[attr-defined]
     polling = watch._polling
     assert polling is not None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await polling
 
 
@@ -292,7 +292,7 @@ async def test_a_client_that_goes_away_ends_its_stream(service: Service) -> None
         "client": ("maya", 1),
     }
     serving_it = asyncio.ensure_future(service.app(scope, receive, send))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await started.wait()
         gone.set()
         await serving_it

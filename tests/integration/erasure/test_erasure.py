@@ -440,7 +440,7 @@ async def test_an_erasure_locks_idempotency_keys_before_lanes_as_adds_do(engine:
     async with engine.ledger.engine.begin() as other:
         await other.execute(select(idempotency_keys).with_for_update())
         erasing = asyncio.create_task(erase(engine, OwnerKey("user", "maya")))
-        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        await wait_until(lambda: is_blocked(engine), within_s=60, what="the lock")
         lane = select(lanes.c.id).where(lanes.c.id == maya)
         assert await other.scalar(lane.with_for_update(nowait=True)) == maya
     await erasing
@@ -469,7 +469,7 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_while_it_waits(
     async with engine.ledger.engine.begin() as other:
         await other.execute(select(idempotency_keys).with_for_update())
         erasing = asyncio.create_task(erase(engine))
-        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        await wait_until(lambda: is_blocked(engine), within_s=60, what="the lock")
         await add(key="between")
     await erasing
     assert [locked and locked.owned.keys for locked in tries] == [None, ["before", "between"]]
@@ -490,7 +490,7 @@ async def test_an_organization_that_is_deleted_waits_for_what_its_projects_accep
         removing = asyncio.create_task(
             ledger.project_deletion.remove_organization(gone.organization_id)
         )
-        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        await wait_until(lambda: is_blocked(engine), within_s=60, what="the lock")
     await removing
     async with ledger.engine.connect() as connection:
         left = select(func.count()).where(lanes.c.project_id == gone.id)

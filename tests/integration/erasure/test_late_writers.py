@@ -254,7 +254,7 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
     await engine.drain()
 
     writing = asyncio.create_task(_written(write, late))
-    await asyncio.wait_for(late.pause.reached.wait(), 20)
+    await asyncio.wait_for(late.pause.reached.wait(), 60)
     await engine.ledger.erasures.erase(engine.project.id, OWNER)
     for _ in range(2):
         await erasure.finish(erasures=engine.ledger.erasures, index=engine.services.index)

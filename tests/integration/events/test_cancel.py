@@ -244,7 +244,7 @@ async def test_an_event_cancelled_under_a_claim_leaves_none_behind_it(engine: En
     async with engine.ledger.engine.connect() as cancelling:
         await cancelling.execute(select(lanes).with_for_update())
         claiming = asyncio.create_task(engine.step())
-        await wait_until(lambda: is_blocked(engine), within_s=10, what="the claim at the lane")
+        await wait_until(lambda: is_blocked(engine), within_s=60, what="the claim at the lane")
         await cancelling.execute(
             update(events)
             .where(events.c.id == head)

@@ -56,13 +56,13 @@ class ReceivedEnds:
         async def complete() -> bool:
             return len(self.ends) >= count
 
-        await wait_until(complete, within_s=10, what=f"{count} notifications")
+        await wait_until(complete, within_s=60, what=f"{count} notifications")
 
     async def connected(self, times: int = 1) -> None:
         async def enough() -> bool:
             return self.listening and self.connections >= times
 
-        await wait_until(enough, within_s=10, what=f"{times} connections have listened")
+        await wait_until(enough, within_s=60, what=f"{times} connections have listened")
 
 
 class Refusing(HashEmbedder):

@@ -246,7 +246,7 @@ async def test_the_projector_writes_all_pending_vectors_in_one_pass(engine: Engi
     async def caught_up() -> bool:
         return not await engine.ledger.memory_vectors.unprojected(stale_for_s=0, limit=1)
 
-    await wait_until(caught_up, within_s=10, what="the projector caught up")
+    await wait_until(caught_up, within_s=60, what="the projector caught up")
     running.cancel()
     assert await index.catch_up() == 0
 

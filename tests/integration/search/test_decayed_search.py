@@ -88,7 +88,7 @@ async def test_searches_are_counted_after_the_response_and_raise_what_they_retur
     async def is_written() -> bool:
         return await accesses(service) == {rows[0]["id"]: 1}
 
-    await wait_until(is_written, within_s=10, what="the access is written")
+    await wait_until(is_written, within_s=60, what="the access is written")
     await service.engine.ledger.accesses.add({UUID(rows[0]["id"]): FULL_USE})
     raised = {row["memory"]: row["score_breakdown"]["decay"] for row in await search(service)}
     assert raised[OLD] == pytest.approx(1.5, abs=0.01)

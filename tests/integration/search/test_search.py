@@ -304,7 +304,7 @@ class Meeting:
         self.begun.add(step)
         if self.begun == self.steps:
             self.all.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.all.wait()
 
 
@@ -371,7 +371,7 @@ async def test_a_search_leaves_its_place_while_a_remote_embedder_computes(
     )
     waiting = asyncio.create_task(run(embedder=blocked))
     await blocked.called.wait()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert len((await run(embedder=HashEmbedder())).hits) == 1
     assert not waiting.done()
     blocked.answers.set()

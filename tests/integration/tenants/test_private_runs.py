@@ -493,7 +493,7 @@ async def test_a_first_add_and_a_declaration_at_once_are_one_after_the_other(
     async with engine.ledger.engine.begin() as adding:
         await adding.execute(insert(lanes).values(accepted_seq=1, settled_seq=1, **lane))
         declaring = asyncio.create_task(service.client.put(RUN, json={"privacy": "incognito"}))
-        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        await wait_until(lambda: is_blocked(engine), within_s=60, what="the lock")
     assert (await declaring).status_code == 409
 
 
@@ -507,7 +507,7 @@ async def test_an_add_that_meets_a_declaration_is_not_stored(service: Service) -
     async with engine.ledger.engine.begin() as declaring:
         await declaring.execute(select(func.pg_advisory_xact_lock(key)))
         adding = asyncio.create_task(engine.ledger.group_commit.accept(add))
-        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        await wait_until(lambda: is_blocked(engine), within_s=60, what="the lock")
         await declaring.execute(insert(private_runs).values(digest=digest, **run))
     with pytest.raises(Conflict, match="incognito"):
         await adding

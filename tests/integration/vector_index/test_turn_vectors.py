@@ -224,7 +224,7 @@ async def test_the_vectors_of_turns_follow_behind_their_event(engine: Engine) ->
     async def caught_up() -> bool:
         return len(await held(engine)) == 1
 
-    await wait_until(caught_up, within_s=10, what="the projector caught up")
+    await wait_until(caught_up, within_s=60, what="the projector caught up")
     running.cancel()
     assert await texts(engine) == [TURN]
 

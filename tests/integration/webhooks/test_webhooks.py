@@ -64,7 +64,7 @@ async def hook(engine: Engine, receiver: WebhookReceiver, types: list[str] | Non
 
 async def deliver(engine: Engine, *, tries: int = 8, private: bool = True) -> None:
     """Deliver everything that is due; failed deliveries are due again at once."""
-    sender = HttpSender(timeout_s=2, private=private)
+    sender = HttpSender(timeout_s=20, private=private)
     webhook_delivery = WebhookDelivery(
         engine.ledger.webhooks, sender, tries=tries, first_retry_s=0, lease=timedelta(seconds=10)
     )
@@ -285,7 +285,7 @@ async def test_a_pause_grows_and_no_try_comes_before_its_time(
     await hook(engine, receiver)
     await engine.add("I live in Bern.")
     await engine.drain()
-    sender = HttpSender(timeout_s=2, private=True)
+    sender = HttpSender(timeout_s=20, private=True)
     webhook_delivery = WebhookDelivery(
         engine.ledger.webhooks, sender, tries=4, first_retry_s=100, lease=timedelta(seconds=10)
     )
@@ -519,7 +519,7 @@ async def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_conne
         where = "127.0.0.1" if len(resolved) == 1 else "127.0.0.2"
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where, port))]
 
-    sender = HttpSender(timeout_s=2, private=True)
+    sender = HttpSender(timeout_s=20, private=True)
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", resolve)
         url = f"http://hooks.example:{receiver.port}/here"
@@ -535,7 +535,7 @@ async def test_a_name_with_one_private_address_among_public_ones_is_refused(
     def resolve(_host: str, port: int, **_: object) -> list[Any]:
         return [(2, 1, 6, "", (ip, port)) for ip in ("93.184.216.34", "10.0.0.1")]
 
-    sender = HttpSender(timeout_s=2, private=False)
+    sender = HttpSender(timeout_s=20, private=False)
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", resolve)
         with pytest.raises(Undeliverable, match="private address"):
@@ -577,7 +577,7 @@ async def test_a_name_with_letters_beyond_ascii_is_delivered_to(
     def resolve(_host: str, port: int, **_: object) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    sender = HttpSender(timeout_s=2, private=True)
+    sender = HttpSender(timeout_s=20, private=True)
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", resolve)
         url = f"http://bücher.example:{receiver.port}/here"
