@@ -20,6 +20,7 @@ from pipeline.stores import Ledger
 from tests.support.bolt_server import ArcadeDB, BoltAddress, package
 from tests.support.engine import Engine, build_ledger
 from tests.support.recount import drift
+from tests.support.shown_states import wrong_marks
 
 TEMPLATE = "memlane_template"
 # Folders of the tests that start whole stacks.
@@ -148,10 +149,10 @@ async def database_url(postgres: Postgres, template: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def ledger(database_url: str) -> AsyncIterator[Ledger]:
-    """A ledger for one test; its books must be exact at the end."""
+    """A ledger for one test; its books and marks must be exact at the end."""
     built = build_ledger(database_url)
     yield built
-    wrong = await drift(built.engine)
+    wrong = [*await drift(built.engine), *await wrong_marks(built.engine)]
     await built.close()
     assert wrong == []
 

@@ -42,6 +42,8 @@ log = structlog.get_logger()
 # Maximum number of a project's runs of the curator that are open, by its schedule, and that have
 # a hint or a worker.
 RUNS_OF_A_PROJECT = 20
+# Maximum number of expired conflicts that a tick closes.
+EXPIRED_A_TICK = 5_000
 # Maximum number of summaries published in one tick, and the seconds after which an unfinished
 # one is published again: longer than the calls of a model and its fallbacks take.
 SUMMARIES_A_TICK, SUMMARY_S = 100, 300.0
@@ -75,7 +77,7 @@ class Ramp:
 
 
 class Sweeper:
-    """The work of one tick: parked lanes, due lanes, due summaries and retention."""
+    """The work of one tick: parked lanes, due lanes, due summaries, expirations, retention."""
 
     def __init__(
         self,
@@ -93,6 +95,7 @@ class Sweeper:
         self._summaries = ledger.summaries
         self._circuits = ledger.circuits
         self._curator, self._run_limits = ledger.curator, run_limits
+        self._conflicts = ledger.conflicts
         self._load = LoadView(ledger.engine)
         self._dispatcher = dispatcher
         self._hints = ResendHints(ledger, self._load, dispatcher)
@@ -108,7 +111,7 @@ class Sweeper:
         """Run each part on its own, so that a failed one does not stop the others."""
         for part in (
             *(self.resume, self.restore, self.resend_hints),
-            *(self.curate, self.summarize, self.let_go),
+            *(self.curate, self.summarize, self.close_conflicts, self.let_go),
         ):
             await sweeper_jobs.attempt(part, limit_s=PART_S)
         self.ticks += 1
@@ -173,6 +176,11 @@ class Sweeper:
         for hint in await self._curator.sweep(limit=RUNS_OF_A_PROJECT):
             if not await asyncio.to_thread(self._dispatcher.publish_run, hint):
                 return
+
+    async def close_conflicts(self) -> None:
+        """Mark the conflicts whose statements have expired as resolved."""
+        if closed := await self._conflicts.close_expired(limit=EXPIRED_A_TICK):
+            log.info("conflicts_expired", count=closed)
 
     async def _forget_erased(self) -> int:
         """Delete erased events and receipts; after a look that finds none, pause.

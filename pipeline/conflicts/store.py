@@ -16,18 +16,24 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
+    ColumnElement,
+    Date,
     Row,
     Select,
     and_,
     case,
+    cast,
     exists,
     func,
-    or_,
+    literal_column,
     select,
+    true,
+    union_all,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.conflicts.sql import statement
 from pipeline.domain.conflicts import ConflictState
 from pipeline.domain.decided import DecidedChange, merge, retire
 from pipeline.domain.errors import Conflict, InvalidInput, NotFound
@@ -37,7 +43,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.counting import count_near
-from pipeline.ledger.filter_conditions import among, shown_lane
+from pipeline.ledger.filter_conditions import among, looked_up, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
@@ -120,14 +126,28 @@ class Conflicts:
     ) -> tuple[list[StoredConflict], int]:
         """A page of the project's conflicts, newest first, and their number: see `count_near`."""
         mine = and_(conflicts.c.project_id == project_id, shown_lane(conflicts.c.lane_id))
-        if state is not None:
-            mine = and_(mine, _shown_state == state)
+        parts = [select(conflicts.c.id).where(mine, part) for part in _parts_of(state)]
         order = (conflicts.c.created_at.desc(), conflicts.c.id)
-        query = _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
-        counted = select(conflicts.c.id).select_from(_WITH_EVENT).where(mine)
-        count = await count_near(self._single, counted, limit=limit, offset=offset)
+        newest = [part.order_by(*order).limit(offset + limit) for part in parts]
+        query = (
+            _QUERY.where(looked_up(conflicts.c.id, _joined(newest)))
+            .order_by(*order)
+            .limit(limit)
+            .offset(offset)
+        )
+        count = await count_near(self._single, _joined(parts), limit=limit, offset=offset)
         async with self._single.connect() as connection:
             return await _stored(connection, query), count
+
+    async def close_expired(self, *, limit: int) -> int:
+        """Mark conflicts whose last statements have expired as resolved, at most `limit`.
+
+        They are shown as resolved from the next day on, also without the mark, but until then each
+        list reads them. Returns their number.
+        """
+        async with self._engine.begin() as connection:
+            closed = await connection.execute(statement("close_expired"), {"limit": limit})
+            return closed.rowcount
 
     async def resolve(
         self, project_id: ProjectId, request: ResolveRequest
@@ -193,44 +213,20 @@ _STANDING = and_(
     memories.c.text_hash == conflict_members.c.text_hash,
     unexpired(),
 )
-_against = conflict_members.alias("against")
-_other = memories.alias("other")
-# Two statements that contradict each other stand.
-_CONTESTED = (
-    exists()
-    .select_from(
-        conflict_members.join(memories, _STANDING)
-        .join(
-            _against,
-            and_(
-                _against.c.conflict_id == conflict_members.c.conflict_id,
-                _against.c.memory_id == conflict_members.c.against_id,
-                _against.c.against_id == conflict_members.c.memory_id,
-            ),
-        )
-        .join(
-            _other,
-            and_(
-                _other.c.id == _against.c.memory_id,
-                _other.c.lane_id == _against.c.lane_id,
-                _other.c.state == "ACTIVE",
-                _other.c.text_hash == _against.c.text_hash,
-                unexpired(_other),
-            ),
-        )
-    )
-    .where(conflict_members.c.conflict_id == conflicts.c.id)
-    .correlate(conflicts)
-)
 _WITH_EVENT = conflicts.outerjoin(
     events,
     and_(events.c.id == conflicts.c.resolved_by, events.c.project_id == conflicts.c.project_id),
 )
 _DECIDED = and_(conflicts.c.resolved_by.is_not(None), events.c.undone_at.is_(None))
-_shown_state = case(
-    (or_(_DECIDED, ~_CONTESTED), ConflictState.RESOLVED.value),
-    else_=ConflictState.OPEN.value,
+_today = cast(func.timezone("UTC", func.now()), Date)
+# Triggers keep `open_until`, see pipeline/ledger/tables/conflicts.py.
+_OPEN = conflicts.c.open_until >= _today
+_CLOSED = conflicts.c.open_until.is_(None)
+# The first condition is that of an index.
+_EXPIRED = and_(
+    conflicts.c.open_until < literal_column("'infinity'"), conflicts.c.open_until < _today
 )
+_shown_state = case((_OPEN, ConflictState.OPEN.value), else_=ConflictState.RESOLVED.value)
 _QUERY: Select[Any] = select(
     *conflicts.c, _shown_state.label("state"), _DECIDED.label("decided")
 ).select_from(_WITH_EVENT)
@@ -250,6 +246,22 @@ _MEMBERS: Select[Any] = (
     .distinct()
     .order_by(memories.c.said_at, memories.c.id)
 )
+
+
+def _parts_of(state: ConflictState | None) -> list[ColumnElement[bool]]:
+    """Conditions on the conflicts of a state. Each has an index, and none matches the same rows."""
+    match state:
+        case None:
+            return [true()]
+        case ConflictState.OPEN:
+            return [and_(~_CLOSED, _OPEN)]
+        case ConflictState.RESOLVED:
+            return [_CLOSED, _EXPIRED]
+
+
+def _joined(parts: Sequence[Select[tuple[UUID]]]) -> Select[tuple[UUID]]:
+    """The ids of all parts."""
+    return select(union_all(*(part.subquery().select() for part in parts)).subquery().c.id)
 
 
 async def _stored(connection: AsyncConnection, query: Select[Any]) -> list[StoredConflict]:

@@ -286,8 +286,11 @@ def shown_of(table: FromClause, tree: Filter) -> ColumnElement[bool]:
 
 def shown_lane(lane_id: ColumnElement[UUID]) -> ColumnElement[bool]:
     """Leave out the rows whose lane is that of a temporary run."""
-    # The condition of ix_lanes_temporary: its negation would read all lanes.
-    return ~exists().where(lanes.c.id == lane_id, lanes.c.temporary)
+    # The condition of ix_lanes_temporary: its negation would read all lanes. OFFSET 0 makes it a
+    # look-up for each row: the planner expects a join to leave no row if all are of one lane, and
+    # then sorts all rows for a page.
+    temporary = select(true()).where(lanes.c.id == lane_id, lanes.c.temporary)
+    return ~exists(temporary.offset(literal_column("0")).correlate_except(lanes))
 
 
 def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:

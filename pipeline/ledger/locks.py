@@ -3,11 +3,12 @@
 Lock order, from the first to the last:
 
     organization → project → idempotency keys by key → lanes by id → memories by id → turns by id
-    → suggestions by id
+    → suggestions by id → conflicts by id
 
 A transaction locks rows of several kinds in this order, and rows of one kind by ascending id. Two
 transactions can then wait for each other but never deadlock. The SQL files that lock rows (accept,
-finish_apply, undo_memories, …) keep the same order.
+finish_apply, undo_memories, …) keep the same order. A trigger that a change of a memory fires locks
+the suggestions and conflicts that name it, after each statement: see 0088_shown_states.sql.
 """
 
 from __future__ import annotations

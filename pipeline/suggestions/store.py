@@ -12,6 +12,7 @@ from sqlalchemy import (
     Integer,
     Row,
     Select,
+    Text,
     Uuid,
     and_,
     case,
@@ -44,12 +45,6 @@ from pipeline.ledger.tables import (
 )
 
 DELETED = "Its memories or messages are deleted."
-# Number of suggestions counted after the page: each is compared with its memories.
-COUNTED_SHOWN = 1_000
-# Stored states that are shown as a state: an open suggestion may be shown as an invalid one.
-STORED = {state: [state] for state in SuggestionState} | {
-    SuggestionState.INVALID: [SuggestionState.INVALID, SuggestionState.OPEN]
-}
 NO_SUCH_SUGGESTION = "Suggestion not found or you don't have permission to access it."
 
 
@@ -126,18 +121,15 @@ class Suggestions:
         """
         mine = and_(suggestions.c.project_id == project_id, shown_lane(suggestions.c.lane_id))
         if state is not None:
-            # The stored states that can be shown as this one have an index.
-            mine = and_(mine, one_of(suggestions.c.state, STORED[state]), _shown_state == state)
+            mine = and_(mine, one_of(_shown_state, [state]))
         if kind is not None:
-            mine = and_(mine, suggestions.c.kind == kind)
+            mine = and_(mine, one_of(suggestions.c.kind, [kind]))
         order = (suggestions.c.created_at.desc(), suggestions.c.id)
         rows = await fetch(
             self._single, _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
         )
         counted = select(suggestions.c.id).where(mine)
-        count = await count_near(
-            self._single, counted, limit=limit, offset=offset, beyond=COUNTED_SHOWN
-        )
+        count = await count_near(self._single, counted, limit=limit, offset=offset)
         return await self._stored(rows), count
 
     async def open_ids(
@@ -148,9 +140,8 @@ class Suggestions:
             select(suggestions.c.id)
             .where(
                 suggestions.c.project_id == project_id,
-                suggestions.c.kind == kind,
-                one_of(suggestions.c.state, STORED[SuggestionState.OPEN]),
-                _shown_state == SuggestionState.OPEN,
+                one_of(suggestions.c.kind, [kind]),
+                one_of(_shown_state, [SuggestionState.OPEN]),
             )
             .order_by(suggestions.c.created_at, suggestions.c.id)
             .limit(limit)
@@ -183,13 +174,6 @@ _TARGET = (
 )
 _MEMORY_ID = _TARGET.c.value["memory_id"].astext
 _VERSION = cast(_TARGET.c.value["version"].astext, Integer)
-_UNCHANGED = exists().where(
-    memories.c.id == cast(_MEMORY_ID, Uuid),
-    memories.c.project_id == suggestions.c.project_id,
-    memories.c.version == _VERSION,
-    memories.c.state == "ACTIVE",
-)
-_OUTDATED = exists(select(1).select_from(_TARGET).where(~_UNCHANGED).correlate(suggestions))
 # A person deleted one of its memories, also the one that an add stored in place of the change, or
 # all messages of the scope up to the one that it is about. An undo of the deletion ends this.
 _forgotten = and_(memories.c.state == "RETIRED", memories.c.forgotten_at.is_not(None))
@@ -229,12 +213,11 @@ _cleared = (
     .correlate(suggestions)
 )
 _DELETED = or_(exists(_of_target), exists(_of_added), exists(_cleared))
-_shown_state = case(
-    (and_(suggestions.c.state == "OPEN", or_(_OUTDATED, _DELETED)), "INVALID"),
-    else_=suggestions.c.state,
-)
+# Indexes have it. Triggers keep the mark `outdated`. Lists compare it with constants: for a
+# parameter, the planner may read all states in the order of the page.
+_shown_state = func.shown_state(suggestions.c.state, suggestions.c.outdated, type_=Text())
 _TEXTS = ("fact_text", "proposed_text")
-_UNSHOWN = ("project_id", "targets", "state", "content_hash", "reason", *_TEXTS)
+_UNSHOWN = ("project_id", "targets", "state", "outdated", "content_hash", "reason", *_TEXTS)
 _QUERY: Select[Any] = select(
     *(c for c in suggestions.c if c.name not in _UNSHOWN),
     *(case((~_DELETED, suggestions.c[name])).label(name) for name in _TEXTS),

@@ -60,6 +60,7 @@ ALL_TENANTS = {
     "Balance.add_searches": "counts searches of many projects in one statement, by project",
     "Balance.fold": "housekeeping",
     "Collections.*": "names of the vector store's collections, no tenant's data",
+    "Conflicts.close_expired": "the sweeper",
     "ConsoleSessions.*": "sessions lead to an API key, the look-up that makes a tenant",
     "Circuits.*": "circuit breakers of providers, shared by all projects",
     "CuratorRuns.schedule": "the sweeper",

@@ -5,6 +5,15 @@ WITH run AS MATERIALIZED (
 ), step AS (
     UPDATE curator_steps SET acted_at = now()
     FROM run WHERE curator_steps.run_id = run.id AND acted_at IS NULL
+), locked AS MATERIALIZED (
+    -- By id and before the suggestions: the trigger of each locks the memories that it names.
+    SELECT m.id FROM memories m
+    WHERE m.id = ANY (ARRAY(
+        SELECT CAST(target ->> 'memory_id' AS uuid)
+        FROM jsonb_path_query(CAST(:suggestions AS jsonb), '$[*].targets[*]') AS target))
+      AND m.lane_id = (SELECT lane_id FROM run)
+    ORDER BY m.id
+    FOR SHARE
 ), stored AS (
     INSERT INTO suggestions (
         id, project_id, lane_id, kind, origin, targets, proposed_text, reason, content_hash,
@@ -15,6 +24,7 @@ WITH run AS MATERIALIZED (
     FROM run, jsonb_to_recordset(CAST(:suggestions AS jsonb)) AS made (
         id uuid, kind text, targets jsonb, proposed_text text, reason text, content_hash text
     )
+    WHERE (SELECT count(*) FROM locked) >= 0
     ON CONFLICT (lane_id, content_hash) DO UPDATE SET
         state = 'OPEN', targets = excluded.targets, proposed_text = excluded.proposed_text,
         reason = excluded.reason, run_id = excluded.run_id, created_at = now()

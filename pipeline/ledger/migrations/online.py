@@ -50,6 +50,17 @@ def drop_index(name: str, table: str) -> None:
         op.drop_index(name, table, postgresql_concurrently=outside, if_exists=True)
 
 
+def add_trigger(name: str, table: str, events: str, action: str) -> None:
+    """Create or replace a trigger: `name` AFTER `events` ON `table` FOR EACH ROW `action`.
+
+    It commits by itself, so that the table is closed to writes for a moment, and no other one is.
+    """
+    with _outside_a_transaction():
+        op.execute(
+            f"CREATE OR REPLACE TRIGGER {name} AFTER {events} ON {table} FOR EACH ROW {action}"
+        )
+
+
 def back_fill(table: str, values: str, *, where: str, key: str = "id") -> None:
     """Run `UPDATE table SET values WHERE where` in batches of ROWS rows by a uuid key.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    Date,
     ForeignKey,
     Index,
     LargeBinary,
@@ -31,8 +32,37 @@ conflicts = Table(
     Column("resolution", Text),
     now("created_at"),
     time("resolved_at"),
+    # The last day (UTC) on which two statements against each other stand, `infinity` if neither
+    # expires; NULL if none do, or if a person has decided: see the function open_until. Kept by
+    # triggers, and made NULL by the sweeper once the day is over.
+    Column("open_until", Date),
     CheckConstraint("resolution IN ('ONE', 'BOTH', 'TEXT')", name="resolution"),
     Index("ix_conflicts_project", "project_id", text("created_at DESC"), "id"),
+    Index(
+        "ix_conflicts_open",
+        "project_id",
+        text("created_at DESC"),
+        "id",
+        postgresql_where=text("open_until IS NOT NULL"),
+    ),
+    Index(
+        "ix_conflicts_resolved",
+        "project_id",
+        text("created_at DESC"),
+        "id",
+        postgresql_where=text("open_until IS NULL"),
+    ),
+    Index(
+        "ix_conflicts_until",
+        "open_until",
+        "project_id",
+        postgresql_where=text("open_until < 'infinity'"),
+    ),
+    Index(
+        "ix_conflicts_resolved_by",
+        "resolved_by",
+        postgresql_where=text("resolved_by IS NOT NULL"),
+    ),
 )
 
 # A statement of a conflict, which is a memory with its text, and the one that it contradicts, which

@@ -166,6 +166,8 @@ receipts = Table(
     Column("conflict_id", Uuid),
     # Time since when the event has the line, if later than its end: a replay of the scope added it.
     time("adopted_at"),
+    # The memories that an add stored in place of a change that it withheld.
+    Index("ix_receipts_suggested", "memory_id", postgresql_where=text("suggestion_id IS NOT NULL")),
 )
 
 # The turns of a lane that a delete_all hid: those after `before_seq`, up to `after_seq`.

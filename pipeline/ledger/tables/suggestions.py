@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    DDL,
+    Boolean,
     CheckConstraint,
     Column,
     Index,
@@ -11,11 +13,21 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
+    event,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
 from pipeline.ledger.tables.columns import metadata, now, time
+
+# The state that is shown: an open one whose memories have changed is invalid. An index uses the
+# function, so it exists before the table.
+SHOWN_STATE = """CREATE OR REPLACE FUNCTION shown_state(state text, outdated boolean)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+SELECT CASE WHEN state = 'OPEN' AND outdated THEN 'INVALID' ELSE state END
+$$"""
+event.listen(metadata, "before_create", DDL(SHOWN_STATE))  # type: ignore[no-untyped-call]
+SHOWN = text("shown_state(state, outdated)")
 
 suggestions = Table(
     "suggestions",
@@ -42,6 +54,9 @@ suggestions = Table(
     Column("decision_event_id", Uuid),
     # The run of the curator that proposed it.
     Column("run_id", Uuid),
+    # While it is OPEN: see the function is_outdated. Kept by triggers, so that lists of a state
+    # need not compare each suggestion with its memories.
+    Column("outdated", Boolean, nullable=False, server_default="false"),
     CheckConstraint("kind IN ('UPDATE', 'DELETE', 'COMBINE', 'RESOLVE')", name="kind"),
     CheckConstraint(
         "state IN ('OPEN', 'ACCEPTED', 'REJECTED', 'DISMISSED', 'INVALID')", name="state"
@@ -53,10 +68,23 @@ suggestions = Table(
         "targets",
         postgresql_using="gin",
         postgresql_ops={"targets": "jsonb_path_ops"},
+        postgresql_with={"fastupdate": "off"},
         postgresql_where=text("state = 'OPEN'"),
+    ),
+    # Those that a change of a memory outdates. Without a list of pending entries, which each
+    # look-up would read.
+    Index(
+        "ix_suggestions_current",
+        "targets",
+        postgresql_using="gin",
+        postgresql_ops={"targets": "jsonb_path_ops"},
+        postgresql_with={"fastupdate": "off"},
+        postgresql_where=text("state = 'OPEN' AND NOT outdated"),
     ),
     Index("ix_suggestions_event", "event_id", postgresql_where=text("state = 'OPEN'")),
     Index("ix_suggestions_run", "run_id", postgresql_where=text("run_id IS NOT NULL")),
-    Index("ix_suggestions_state", "project_id", "state", text("created_at DESC"), "id"),
+    Index("ix_suggestions_shown", "project_id", SHOWN, text("created_at DESC"), "id"),
+    Index("ix_suggestions_kind", "project_id", "kind", text("created_at DESC"), "id"),
+    Index("ix_suggestions_kind_shown", "project_id", "kind", SHOWN, text("created_at DESC"), "id"),
     Index("ix_suggestions_project", "project_id", text("created_at DESC"), "id"),
 )

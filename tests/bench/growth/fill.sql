@@ -122,12 +122,25 @@ INSERT INTO memory_accesses (memory_id, project_id, accesses, last_at)
 SELECT md5('m' || n)::uuid, '{project}', 1, now() FROM generate_series(1, {lanes}) n
 ;
 INSERT INTO suggestions (id, project_id, lane_id, kind, state, origin, targets, proposed_text,
-    reason, content_hash)
+    reason, content_hash, outdated)
 SELECT md5('s' || n)::uuid, '{project}', md5('l' || n)::uuid, 'UPDATE',
     CASE WHEN n % 10 = 0 THEN 'OPEN' ELSE 'REJECTED' END, 'curator',
-    jsonb_build_array(jsonb_build_object('memory_id', md5('m' || n)::uuid, 'version', 1)),
-    'User likes dish', 'clearer', decode(md5('s' || n), 'hex')
+    jsonb_build_array(jsonb_build_object('memory_id', md5('m' || n)::uuid, 'version',
+        CASE WHEN n % 3 = 0 THEN 1 ELSE 2 END)),
+    'User likes dish', 'clearer', decode(md5('s' || n), 'hex'), n % 3 <> 0 OR n % 25 = 0
 FROM generate_series(1, {lanes} / 2) n
+;
+INSERT INTO conflicts (id, project_id, lane_id, slot, event_id, created_at, open_until)
+SELECT md5('k' || n)::uuid, '{project}', md5('l' || n)::uuid, 'user · residence', md5('e' || n)::uuid,
+    now() - n * interval '1 s',
+    CASE WHEN n % 90 = 0 AND n % 25 <> 0 THEN 'infinity'::date END
+FROM generate_series(1, {lanes} / 2) n
+;
+INSERT INTO conflict_members (conflict_id, memory_id, against_id, lane_id, text_hash)
+SELECT md5('k' || n)::uuid, md5('m' || mine)::uuid, md5('m' || other)::uuid, md5('l' || n)::uuid,
+    CASE WHEN n % 90 = 0 THEN decode(md5('t' || mine), 'hex') ELSE '\x00' END
+FROM generate_series(1, {lanes} / 2) n, LATERAL (
+    VALUES (n, n + {lanes}), (n + {lanes}, n)) pair (mine, other)
 ;
 INSERT INTO curator_runs (id, project_id, lane_id, origin, state, accepted_seq, max_suggestions,
     max_tokens, created_at, completed_at)

@@ -133,6 +133,12 @@ WIDE = (
     *(
         "/v1/suggestions/?state=OPEN",
         "/v1/suggestions/?state=REJECTED",
+        "/v1/suggestions/?state=INVALID",
+        "/v1/suggestions/?state=OPEN&kind=DELETE",
+        "/v1/suggestions/?kind=COMBINE",
+        "/v1/conflicts/",
+        "/v1/conflicts/?state=OPEN",
+        "/v1/conflicts/?state=RESOLVED",
         "/v1/summaries/?user_id=u77",
     ),
 )
@@ -251,6 +257,7 @@ async def jobs(server: Filled) -> None:
         "sweep": ledger.due_lanes.sweep(limit=1_000),
         "schedule": ledger.curator.schedule(RunLimits(10, 1_000), limit=20),
         "runs": ledger.curator.sweep(limit=20),
+        "conflicts": ledger.conflicts.close_expired(limit=1_000),
         "summaries": ledger.summaries.claim_due(limit=100, lease_s=300),
         "profiles": profiles.refresh(pause_s=0.0, most=10, ledger=ledger, dispatcher=engine.hints),
         "profile values": engine.retention.forget_profile_values(),
