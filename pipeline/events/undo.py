@@ -53,7 +53,7 @@ from pipeline.events.late_statements import (
 )
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, one_of
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.row_values import json_rows
 from pipeline.ledger.tables import (
@@ -237,7 +237,9 @@ async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
 
 async def _withdraw_suggestions(connection: AsyncConnection, event_id: UUID) -> None:
     """Close the open suggestions of the event, whose facts are withdrawn."""
-    mine = and_(suggestions.c.event_id == event_id, suggestions.c.state == SuggestionState.OPEN)
+    # A constant: for a parameter, the partial index of the open suggestions has no use.
+    is_open = one_of(suggestions.c.state, [SuggestionState.OPEN])
+    mine = and_(suggestions.c.event_id == event_id, is_open)
     await connection.execute(update(suggestions).where(mine).values(state=SuggestionState.INVALID))
 
 

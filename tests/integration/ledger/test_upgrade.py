@@ -17,6 +17,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, connect
 from pipeline.migrate import alembic_config, migrate, newest_schema, oldest_schema, pending
 from tests.support import next_release
+from tests.support.shown_states import wrong_marks
 from tests.support.stack import wait_until
 
 LANE, PROJECT = (UUID(int=number) for number in (2, 3))
@@ -29,6 +30,23 @@ ROWS = (
     f" SELECT gen_random_uuid(), '{PROJECT}', '{LANE}', 'm',"
     " repeat('x', n % 7), sha256(n::text::bytea), 'user', '\\x00', 'e', now(), now()"
     f" FROM generate_series(1, {MEMORIES}) n",
+)
+# A suggestion and a conflict of each kind: their memories have changed since, or not.
+PAIR = "SELECT id FROM memories ORDER BY id LIMIT 2"
+DECISIONS = (
+    "INSERT INTO suggestions (id, project_id, lane_id, kind, origin, targets, reason, content_hash)"
+    f" SELECT gen_random_uuid(), '{PROJECT}', '{LANE}', 'DELETE', 'curator',"
+    " jsonb_build_array(jsonb_build_object('memory_id', m.id, 'version', k.version)), k.name,"
+    f" sha256(k.name::bytea) FROM (VALUES ('changed', 0), ('unchanged', 1)) k (name, version),"
+    f" (SELECT id FROM ({PAIR}) pair LIMIT 1) m",
+    "INSERT INTO conflicts (id, project_id, lane_id, slot, event_id)"
+    f" SELECT gen_random_uuid(), '{PROJECT}', '{LANE}', slot, gen_random_uuid()"
+    " FROM unnest(ARRAY['changed', 'unchanged']) slot",
+    "INSERT INTO conflict_members (conflict_id, memory_id, against_id, lane_id, text_hash)"
+    " SELECT c.id, m.id, o.id, m.lane_id,"
+    " CASE c.slot WHEN 'changed' THEN '\\x00' ELSE m.text_hash END"
+    f" FROM conflicts c, memories m, memories o WHERE m.id IN ({PAIR}) AND o.id IN ({PAIR})"
+    " AND m.id <> o.id",
 )
 WAITS = "SELECT count(*) FROM pg_locks WHERE relation = 'webhooks'::regclass AND NOT granted"
 RIGHT = """
@@ -119,3 +137,21 @@ async def test_the_schema_of_an_early_build_is_refused_with_the_release_to_take_
 
 def _upgrade(connection: Connection, revision: str) -> None:
     command.upgrade(alembic_config(connection), revision)
+
+
+async def test_suggestions_and_conflicts_from_before_their_marks_are_marked(
+    engine: AsyncEngine,
+) -> None:
+    async with engine.begin() as connection:
+        await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "0087"))
+        for statement in DECISIONS:
+            await connection.execute(text(statement))
+    await migrate(engine)
+    async with engine.connect() as connection:
+        outdated = "SELECT reason, outdated FROM suggestions ORDER BY reason"
+        rows = (await connection.execute(text(outdated))).all()
+        assert [tuple(row) for row in rows] == [("changed", True), ("unchanged", False)]
+        conflicts = "SELECT slot, open_until = 'infinity' FROM conflicts ORDER BY slot"
+        rows = (await connection.execute(text(conflicts))).all()
+        assert [tuple(row) for row in rows] == [("changed", None), ("unchanged", True)]
+    assert await wrong_marks(engine) == []
