@@ -33,8 +33,8 @@ from api.oss.requests import OssAdd, OssSearch
 from api.oss.responses import OssAddedJson, OssEntityJson, OssHistoryJson, OssHitJson, OssMemoryJson
 from api.search.actions import ranked
 from api.search.responses import size, size_of
-from pipeline.domain.errors import InvalidInput, NotFound
-from pipeline.domain.events import EventType, Status
+from pipeline.domain.errors import Conflict, InvalidInput, NotFound
+from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import parse
 from pipeline.domain.tenants import Access
 from pipeline.memories import service
@@ -45,6 +45,7 @@ router = APIRouter(tags=["open-source dialect"], route_class=StrictJson)
 
 WAIT_S = 25.0
 USUAL_LIST, LARGEST_LIST, MOST_ENTITIES = 100, 1_000, 10_000
+CANCELLED = "The event was cancelled, or its scope was erased, before it had an effect."
 NO_ID = "Give at least one of user_id, agent_id, run_id."
 ADMIN_ONLY = (
     "Without an id this lists all memories of the project: use an admin key, or give an id."
@@ -68,14 +69,27 @@ async def add(
     """Add messages and wait for the results.
 
     If the event needs longer than 25 s, `results` is empty, `status` is PENDING, and `event_id`
-    names the event, which ends without the client. 502 if the event FAILED.
+    names the event, which ends without the client. 502 if the event FAILED, 409 if it was
+    cancelled, or its scope deleted or erased, before it had an effect.
     """
     stored = await add_turn(request, api, project, idempotency_key)
     if stored["status"] == Status.PENDING and request.infer:
         stored = await _end(UUID(stored["event_id"]), api, project)
     if stored["status"] == Status.FAILED:
-        raise HTTPException(502, f"{stored.get('message')} (event {stored['event_id']})")
+        raise await _failure(UUID(stored["event_id"]), api, project)
     return responses.added(stored)
+
+
+async def _failure(event_id: UUID, api: Api, project: Project) -> Exception:
+    """The error for an event that FAILED or was cancelled.
+
+    Clients repeat after a 502. After a 409 they do not, so an erased text is not added again.
+    """
+    end = await api.stores.ledger.events.end(project.id, event_id)
+    if end.failure_code == FailureCode.CANCELLED:
+        reason = end.failure_detail or CANCELLED
+        return Conflict(f"{reason} (event {event_id})", code=end.failure_code)
+    return HTTPException(502, f"{end.failure_detail or end.failure_code} (event {event_id})")
 
 
 async def _end(event_id: UUID, api: Api, project: Project) -> StoredJson:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -13,6 +14,7 @@ from api.http import large_answers
 from api.oss import routes
 from pipeline.stores import Ledger
 from tests.support.api_service import MAYA, Service, error_of, serving
+from tests.support.stack import wait_until
 
 
 @pytest.fixture
@@ -67,6 +69,32 @@ async def test_an_add_that_takes_longer_than_the_wait_is_accepted_and_names_its_
         await service.engine.drain()
         assert (await service.event(body["event_id"]))["status"] == "SUCCEEDED"
         assert len((await service.client.get("/memories", params=MAYA)).json()["results"]) == 1
+
+
+@pytest.mark.parametrize("infer", [True, False])
+@pytest.mark.parametrize("ending", ["cancel", "delete", "erase"])
+async def test_an_add_that_is_cancelled_while_it_waits_is_no_failure_of_the_server(
+    ledger: Ledger, ending: str, infer: bool
+) -> None:
+    """A 502 would be repeated by a client: the user's words would return after an erasure."""
+    async with serving(ledger, sync_wait_s=20) as service:
+        body = {"messages": "I like tea.", "infer": infer} | MAYA
+        waiting = asyncio.create_task(service.client.post("/memories", json=body))
+        await wait_until(lambda: has_event(service), within_s=10, what="the event")
+        [event] = (await service.client.get("/v1/events/")).json()["results"]
+        if ending == "cancel":
+            await service.client.post(f"/v1/event/{event['id']}/cancel/")
+        else:
+            path = "/v2/entities/user/maya/" if ending == "erase" else "/v1/memories/?user_id=maya"
+            await service.client.delete(path)
+        answer = await waiting
+        assert answer.status_code == 409, answer.text
+        assert answer.json()["code"] == "CANCELLED"
+        assert event["id"] in error_of(answer)
+
+
+async def has_event(service: Service) -> bool:
+    return bool((await service.client.get("/v1/events/")).json()["results"])
 
 
 async def test_a_repeated_add_with_an_idempotency_key_adds_once(oss: httpx.AsyncClient) -> None:
