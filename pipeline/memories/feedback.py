@@ -23,10 +23,15 @@ class Feedback:
         self, project_id: ProjectId, memory_id: UUID, opinion: str | None, reason: str | None
     ) -> None:
         """Store an opinion in place of an earlier one; None deletes it. Errors: NotFound."""
-        memory = select(memories.c.id).where(
-            memories.c.project_id == project_id,
-            memories.c.id == memory_id,
-            memories.c.state == "ACTIVE",
+        # Locked as the foreign key of the opinion locks it, so that no erasure deletes it between.
+        memory = (
+            select(memories.c.id)
+            .where(
+                memories.c.project_id == project_id,
+                memories.c.id == memory_id,
+                memories.c.state == "ACTIVE",
+            )
+            .with_for_update(read=True, key_share=True)
         )
         async with self._engine.begin() as connection:
             if await connection.scalar(memory) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,6 +19,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
+from tests.integration.events.test_cancel import is_blocked
 from tests.support.api_service import (
     ADD,
     LIVES,
@@ -28,6 +30,7 @@ from tests.support.api_service import (
     stranger,
 )
 from tests.support.engine import Engine
+from tests.support.stack import wait_until
 
 MEMORIES = "/v1/memories/"
 
@@ -352,6 +355,20 @@ async def test_feedback_is_kept_until_it_is_taken_back(service: Service) -> None
     for bad, status in (({"feedback": "MEH"}, 400), ({"memory_id": str(uuid4())}, 404)):
         answer = await service.client.post("/v1/feedback/", json=body | bad)
         assert answer.status_code == status, answer.text
+
+
+async def test_feedback_on_a_memory_that_is_just_erased_is_answered_with_404(
+    service: Service,
+) -> None:
+    await service.add("I like tea.")
+    [stored] = await service.listed()
+    body = {"memory_id": stored["id"], "feedback": "NEGATIVE"}
+    async with service.engine.ledger.engine.begin() as erasing:
+        await erasing.execute(sql("DELETE FROM memories"))
+        giving = asyncio.create_task(service.client.post("/v1/feedback/", json=body))
+        await wait_until(lambda: is_blocked(service.engine), within_s=10, what="the feedback")
+    answer = await giving
+    assert answer.status_code == 404, answer.text
 
 
 async def test_the_feed_tells_every_change_with_the_words_it_came_from(service: Service) -> None:
