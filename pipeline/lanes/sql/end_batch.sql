@@ -46,6 +46,8 @@ WITH moved AS (
     JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
     WHERE 'event_' || lower(CAST(:status AS text)) = ANY (w.event_types)
       AND e.event_type <> 'DRY_RUN'
+    -- As the foreign key does: a webhook that is deleted at the same time gets no delivery.
+    FOR KEY SHARE OF w
 ), turn AS (
     SELECT e.lane_id, e.project_id, e.tokens, (
         SELECT count(*) FROM messages m

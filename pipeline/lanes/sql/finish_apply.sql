@@ -132,6 +132,8 @@ WITH lane AS MATERIALIZED (
     FROM advanced h
     JOIN webhooks w ON w.project_id = h.project_id AND w.is_active
     JOIN news ON news.event_type = ANY (w.event_types)
+    -- As the foreign key does: a webhook that is deleted at the same time gets no delivery.
+    FOR KEY SHARE OF w
 ), receipt_line AS (
     -- The lines of a replayed event are appended to those of its first run.
     INSERT INTO receipts (

@@ -13,3 +13,5 @@ FROM memories m
 JOIN memory_history h ON h.memory_id = m.id AND h.version = m.version
 JOIN webhooks w ON w.project_id = h.project_id AND w.is_active
 WHERE m.id = ANY (CAST(:memory_ids AS uuid[])) AND 'memory_' || lower(h.event) = ANY (w.event_types)
+-- As the foreign key does: a webhook that is deleted at the same time gets no delivery.
+FOR KEY SHARE OF w
