@@ -88,8 +88,8 @@ def deep_metadata(query: QueryParams) -> list[dict[str, Any]]:
 def _either(key: str, text: str) -> dict[str, Any]:
     as_text = {"metadata": {key: text}}
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        value = read(text.encode())
+    except (orjson.JSONDecodeError, InvalidInput):  # no number, or one that would be rounded
         return as_text
     return (
         {"OR": [as_text, {"metadata": {key: value}}]} if isinstance(value, int | float) else as_text

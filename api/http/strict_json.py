@@ -1,5 +1,5 @@
-"""Strict JSON bodies: no NaN, Infinity, unpaired surrogates, NUL or repeated keys; limits on size
-and depth.
+"""Strict JSON bodies: no NaN, Infinity, unpaired surrogates, NUL or repeated keys, and no integers
+beyond 64 bits; limits on size and depth.
 
 All checks work on the bytes, in linear time and in C, because they block the event loop.
 """
@@ -29,6 +29,14 @@ _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
 _STARTS = (b",", b"[", b"{")
 _LEVEL = bytes(1 if code in b"[{" else 2 for code in range(256))
+# An integer beyond 64 bits has at least 19 digits. Each digit is searched as 1, because a pattern
+# of digits takes ten times as long.
+_ONES = bytes(ord("1") if chr(code) in "0123456789" else code for code in range(256))
+_LONG = b"1" * 19
+_INTEGER = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}+(?![.eE])")
+_LEAST, _MOST = -(2**63), 2**64 - 1
+# Stands for an integer that would be rounded.
+_ROUNDED = object()
 _NOT_BRACKETS = bytes(code for code in range(256) if code not in b"[]{}")
 _STEP = {1: 1, 2: -1}
 
@@ -70,7 +78,42 @@ def read(body: bytes) -> Any:
         _bound(_STRING.sub(b"", body))
     value = orjson.loads(body)
     _require_distinct_keys(body, value)
+    if _LONG in body.translate(_ONES):
+        _require_exact_integers(body)
     return value
+
+
+def _require_exact_integers(body: bytes) -> None:
+    """Refuse integers beyond 64 bits, which the parser would round. Errors: InvalidInput."""
+    if all(map(_is_exact, _INTEGER.findall(_STRING.sub(b'""', body)))):
+        return
+    json.loads(body, parse_int=_exact, object_pairs_hook=_with_exact_integers)
+    raise InvalidInput("The body has a number beyond 64 bits; send it as a string.")
+
+
+def _is_exact(digits: bytes | str) -> bool:
+    # A long text of digits takes quadratic time to convert.
+    return len(digits) <= 20 and _LEAST <= int(digits) <= _MOST
+
+
+def _exact(digits: str) -> object:
+    return 0 if _is_exact(digits) else _ROUNDED
+
+
+def _with_exact_integers(pairs: list[tuple[str, Any]]) -> int:
+    """Refuse an object with a number that `_exact` has replaced. Errors: InvalidInput."""
+    for name, value in pairs:
+        rest = [value]
+        while rest:
+            part = rest.pop()
+            if part is _ROUNDED:
+                raise InvalidInput(
+                    f"The number of the key {name[:50]!r} is beyond 64 bits and would be rounded;"
+                    " send it as a string."
+                )
+            if isinstance(part, list):
+                rest.extend(part)
+    return 0
 
 
 def _require_distinct_keys(body: bytes, value: Any) -> None:

@@ -149,3 +149,27 @@ def test_a_literal_is_json_or_what_python_prints_of_it(text: str, value: Any) ->
 def test_what_json_does_not_have_is_no_literal(text: str) -> None:
     with pytest.raises(InvalidInput):
         literal("filters", text)
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**30])
+@pytest.mark.parametrize("body", ['{{"order": {}}}', '{{"a": [{{"order": [[{}], 1]}}], "b": 1}}'])
+def test_an_integer_that_would_be_rounded_is_refused_by_its_key(body: str, number: int) -> None:
+    with pytest.raises(InvalidInput, match=r"'order'.*as a string"):
+        read(body.format(number).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(str(2**64 - 1), str(-(2**63)), "[1e22]", "[1.12345678901234567890123]"),
+        *('"18446744073709551616"', '{"18446744073709551616": 1}', '"\\"18446744073709551616"'),
+        "[1e-00000000000000000000001, 12345678901234567890123.5, 12345678901234567890123e2]",
+    ],
+)
+def test_other_long_digits_are_read(body: str) -> None:
+    assert read(body.encode()) == json.loads(body)
+
+
+def test_an_integer_without_a_key_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="as a string"):
+        read(b"[18446744073709551616]")
