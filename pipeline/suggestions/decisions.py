@@ -28,7 +28,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import lanes, receipts, suggestions
 from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
-from pipeline.suggestions.store import NO_SUCH_SUGGESTION
+from pipeline.suggestions.store import DELETED, NO_SUCH_SUGGESTION
 
 SOURCE = "suggestion"
 
@@ -97,7 +97,8 @@ class Decisions:
         rolls back.
 
         Errors: NotFound; Conflict if it is not open, if one of its memories has changed since (the
-        suggestion is INVALID from then on), or if another memory has the text.
+        suggestion is INVALID from then on), if what it states is deleted, or if another memory has
+        the text.
         """
         async with self._engine.connect() as connection:
             row = await _lane_locked(connection, project_id, acceptance.suggestion_id)
@@ -114,6 +115,9 @@ class Decisions:
             if changed:
                 this = update(suggestions).where(suggestions.c.id == row.id)
                 await connection.execute(this.values(state=SuggestionState.INVALID))
+            elif row.outdated:
+                # Since the request has read it, a person has deleted what it would store again.
+                raise Conflict(f"{DELETED} Nothing was written.")
             else:
                 targets = _targets(row, versions, added, current)
                 accepted = await _apply(connection, project_id, row, targets, acceptance)

@@ -11,8 +11,10 @@ import pytest
 from sqlalchemy import insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from pipeline.domain.errors import Conflict
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.ledger.tables import conflict_members, conflicts, memories, suggestions
+from pipeline.suggestions.decisions import Acceptance
 from tests.integration.suggestions.test_accepting import SUGGESTIONS, suggest, withheld
 from tests.support.api_service import Service, serving
 from tests.support.engine import Engine
@@ -44,6 +46,22 @@ async def test_a_deleted_addition_closes_its_suggestion_and_a_restore_opens_it(
     restored = await service.client.post(f"/v1/memories/{added}/restore/", json={"version": 1})
     assert restored.status_code == 200, restored.text
     assert (await shown(service, "OPEN"), await shown(service, "INVALID")) == ([row["id"]], [])
+
+
+async def test_an_acceptance_beside_the_deletion_of_the_addition_writes_nothing(
+    service: Service,
+) -> None:
+    """A request has read the suggestion before the deletion, and writes after it."""
+    row = await withheld(service)
+    engine = service.engine
+    [vector] = await engine.services.embedder.embed([row["proposed_text"]])
+    name = engine.services.embedder.name
+    accepted = Acceptance(UUID(row["id"]), row["proposed_text"], vector, name, uuid4())
+    [added] = [m["id"] for m in await service.listed() if m["memory"] == "Maya lives in Porto"]
+    await service.client.delete(f"/v1/memories/{added}/")
+    with pytest.raises(Conflict, match="deleted"):
+        await engine.ledger.decisions.accept(engine.project.id, accepted)
+    assert [m["memory"] for m in await service.listed()] == ["Maya lives in Bern with Tom"]
 
 
 async def test_a_suggestion_of_a_memory_that_changes_at_the_same_time_is_outdated(
