@@ -166,7 +166,9 @@ class Conflicts:
             ids = (await connection.scalars(of_it)).all()
             current = await lock_active(connection, project_id, ids)
             await connection.execute(locked(conflicts, this))
-            [stored] = await _stored(connection, _QUERY.where(this))
+            stored = next(iter(await _stored(connection, _QUERY.where(this))), None)
+            if stored is None:  # erased while this waited for the lane
+                raise NotFound(NO_SUCH_CONFLICT)
             if stored.state is not ConflictState.OPEN:
                 raise Conflict("This conflict is resolved already.")
             standing = [current[s.memory_id] for s in stored.statements if s.standing]

@@ -8,12 +8,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict
 from pipeline.domain.suggestions import SuggestionKind
-from pipeline.ledger.tables import conflict_members, conflicts, memories, suggestions
+from pipeline.ledger.tables import conflict_members, conflicts, lanes, memories, suggestions
 from pipeline.suggestions.decisions import Acceptance
 from tests.integration.suggestions.test_accepting import SUGGESTIONS, suggest, withheld
 from tests.support.api_service import Service, serving
@@ -123,6 +123,19 @@ async def test_two_statements_of_a_conflict_that_end_at_the_same_time_resolve_it
     await ended
     assert await open_conflicts(service) == []
     assert await wrong_marks(engine) == []
+
+
+async def test_a_resolution_beside_the_erasure_of_its_scope_is_not_found(service: Service) -> None:
+    for drink in ("tea", "coffee"):
+        await service.add(f"Maya likes {drink}")
+    conflict_id = await contested(service)
+    async with service.engine.ledger.engine.begin() as erasing:
+        await erasing.execute(select(lanes.c.id).with_for_update())
+        await erasing.execute(delete(conflicts))
+        path = f"/v1/conflicts/{conflict_id}/resolve/"
+        resolved = asyncio.create_task(service.client.post(path, json={"keep": "both"}))
+        await until_waiting(service)
+    assert (await resolved).status_code == 404
 
 
 async def contested(service: Service) -> UUID:
