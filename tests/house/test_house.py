@@ -241,6 +241,7 @@ LOCKERS = {
     f"pipeline/{name}.py"
     for name in (
         "ledger/locks",
+        "memories/feedback",  # one memory by its key, as the foreign key of feedback locks it
         "models/kept_answers",  # one lane by its key, which the erasure of its scope locks
         "replays/store",
         "seals/store",  # heads of chains, which nothing else locks
