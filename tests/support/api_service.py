@@ -37,6 +37,7 @@ from tests.support.described import as_described
 from tests.support.embedder_hash import DIMENSIONS
 from tests.support.engine import Engine
 
+LATER_S = 3_600.0
 UNREACHABLE_URL = "http://127.0.0.1:9"
 ADD, LIST, SEARCH = "/v3/memories/add/", "/v3/memories/", "/v3/memories/search/"
 MAYA = {"user_id": "maya"}
@@ -116,11 +117,12 @@ async def serving(
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)
     backpressure = Backpressure(LoadView(ledger.engine), limits(settings))
-    figures = Figures(ledger.balance, ledger.graph_outbox, ledger.queue)
+    # Nothing is written behind a test's back, however long it takes.
+    figures = Figures(ledger.balance, ledger.graph_outbox, ledger.queue, written_after_s=LATER_S)
     keys, accesses, reads = (
         KeyRing(ledger.keys),
-        AccessLog(ledger.accesses),
-        ReadSample(ledger.reads),
+        AccessLog(ledger.accesses, every_s=LATER_S),
+        ReadSample(ledger.reads, every_s=LATER_S),
     )
     app.state.api = Api(
         settings, stores, dispatcher, keys, watch, backpressure, figures, accesses, reads
