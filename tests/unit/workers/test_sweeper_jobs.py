@@ -88,9 +88,13 @@ async def test_deliveries_go_on_for_longer_than_any_other_job(
         assert endless.begun == 1
 
 
-@pytest.mark.parametrize(
-    "broken", ["resume", "restore", "resend_hints", "curate", "summarize", "let_go"]
-)
+PARTS = [
+    *("resume", "restore", "resend_hints", "curate", "summarize"),
+    *("close_conflicts", "let_go"),
+]
+
+
+@pytest.mark.parametrize("broken", PARTS)
 async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -104,20 +108,19 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
 
         return run
 
-    parts = ["resume", "restore", "resend_hints", "curate", "summarize", "let_go"]
-    for name in parts:
+    for name in PARTS:
         monkeypatch.setattr(Sweeper, name, part(name))
     sweeper = sweeper_with(None)
     counted = telemetry.sweeper_ticks._value.get()
     await sweeper.tick()
-    assert done == parts
+    assert done == PARTS
     assert sweeper.ticks == 1
     assert telemetry.sweeper_ticks._value.get() == counted + 1
 
 
 def sweeper_with(retention: Any) -> Sweeper:
     nothing: Any = SimpleNamespace(now=None, due_lanes=None, circuits=None)
-    nothing.curator = nothing.summaries = None
+    nothing.curator = nothing.summaries = nothing.conflicts = None
     nothing.engine = SimpleNamespace()
     nothing.engine.execution_options = lambda **_: None
     return Sweeper(nothing, cast("CeleryDispatcher", None), retention, nothing, RUN_LIMITS)
