@@ -23,6 +23,7 @@ from sqlalchemy.engine.interfaces import ExceptionContext
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from pipeline.ledger import nice_backend
 from pipeline.ledger.byte_cache import ByteCache
 from pipeline.ledger.failures import DISK_FULL, LedgerUnavailable, translated
 from pipeline.ledger.fair_pool import FairPool
@@ -225,7 +226,7 @@ async def _set_up(
 
     Errors, behind a pooler: SettingsMissing if the role lacks them; StatementsLost.
     """
-    _keep_alive(driver)
+    _tune(driver)
     state.pooler = await driver.fetchval("SELECT pg_backend_pid()") != driver.get_server_pid()
     if not state.pooler:
         await driver.execute("; ".join(f"SET {name} = '{settings[name]}'" for name in settings))
@@ -273,7 +274,8 @@ async def _loses_statements(driver: asyncpg.Connection[Any], again: Connect) -> 
     return False
 
 
-def _keep_alive(driver: asyncpg.Connection[Any]) -> None:
+def _tune(driver: asyncpg.Connection[Any]) -> None:
+    """Set the socket's options, and the priority of the backend."""
     transport = driver._transport  # type: ignore[attr-defined]  # noqa: SLF001  asyncpg has no option for it
     sock = transport.get_extra_info("socket")
     if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
@@ -282,6 +284,7 @@ def _keep_alive(driver: asyncpg.Connection[Any]) -> None:
     for name, value in KEEPALIVE.items():
         if hasattr(socket, name):  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    nice_backend.lower(driver, port=sock.getsockname()[1])
 
 
 def _checked_out(state: _State, connection: Any, record: Any, _: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -20,6 +21,7 @@ SHORT = SessionLimits(0.3)
 # Much more than all limits together, much less than a connection without limits would wait.
 WITHIN_S = 30.0
 CONNECTIONS = 4
+NICE = 3
 PID = text("SELECT pg_backend_pid() AS pid")
 WRITE = text("CREATE TABLE written ()")
 SLOW = text("SELECT pg_sleep(600)")
@@ -107,6 +109,20 @@ async def test_a_connection_has_the_session_settings(database_url: str) -> None:
     assert {name: values[name] for name in wanted} == wanted
     assert not behind_pooler(engine)
     await engine.dispose()
+
+
+async def test_a_backend_has_the_priority_of_its_client(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "nice", lambda _: NICE)
+    direct = connect(database_url, pool_size=1)
+    assert os.getpriority(os.PRIO_PROCESS, await directly(direct)) == NICE
+    async with proxied(database_url) as proxy:
+        # The client at this port is the proxy: the process with this pid may be another one.
+        elsewhere = connect(proxy.url, pool_size=1)
+        assert os.getpriority(os.PRIO_PROCESS, await directly(elsewhere)) < NICE
+        await elsewhere.dispose()
+    await direct.dispose()
 
 
 async def test_behind_a_pooler_the_role_has_to_have_the_settings(database_url: str) -> None:
