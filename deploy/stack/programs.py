@@ -38,8 +38,9 @@ CHILD_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PYTHONUNBUFFERED": "1",
 }
-# So that adds are accepted and searches answered quickly while workers are busy.
-WORKER_NICE = 10
+# Of workers, and of the sweeper, which writes the index: so that adds are accepted and searches
+# answered quickly while events are processed. Their backends in PostgreSQL take it over.
+BACKGROUND_NICE = 10
 SERVERS: tuple[tuple[type[Server], str], ...] = (
     (Postgres, "database_url"),
     (Redis, "broker_url"),
@@ -142,8 +143,8 @@ def _edges(
             else _program(layout, build("api", name=name), name, functools.partial(ready, name))
             for name in apis
         ),
-        *(_program(layout, build("worker", name=n, nice=WORKER_NICE), n) for n in workers),
-        _program(layout, build("sweeper"), "sweeper"),
+        *(_program(layout, build("worker", name=n, nice=BACKGROUND_NICE), n) for n in workers),
+        _program(layout, build("sweeper", nice=BACKGROUND_NICE), "sweeper"),
     )
 
 

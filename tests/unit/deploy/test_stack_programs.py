@@ -98,7 +98,13 @@ def test_workers_get_their_name_and_ready_file(layout: Layout) -> None:
     command = worker.prepare()
     ready = str(layout.ready_file("worker-2"))
     assert command.argv[1:] == ("-m", "workers", "worker-2", "--ready-file", ready)
-    assert (command.cwd, command.nice) == (PROJECT_ROOT, 10)
+    assert command.cwd == PROJECT_ROOT
+
+
+def test_requests_get_a_processor_before_workers_and_the_sweeper(layout: Layout) -> None:
+    made = plan(settings(workers=1, **OWN), layout)
+    nice = {p.name: p.prepare().nice for p in made.edges if p.name != "api-2"}
+    assert nice == {"api": 0, "worker-1": 10, "sweeper": 10}
 
 
 def test_an_old_ready_file_does_not_make_a_new_worker_ready(layout: Layout) -> None:
