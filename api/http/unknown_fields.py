@@ -5,6 +5,7 @@ dry_run, as_of       refused by routes without them: ignored, they would write o
 userId, user         refused where user_id is meant and missing: ignored, they would widen a list
 on our own routes    refused in a body: a misspelt option would be ignored silently
 user_id=a&user_id=b  refused where a parameter takes one value: one of them would be ignored
+user_id=a            refused by lists without this filter: ignored, it would read all users
 on the Mem0 routes   ignored and named in a header: Mem0's clients send additional keys
 """
 
@@ -37,6 +38,8 @@ NARROWING = ENTITY_IDS_SET | {
 }
 # Deletes that read all names of their query string as conditions, and refuse those that are none.
 READ_WHOLE = frozenset({("DELETE", "/v1/memories/"), ("DELETE", "/memories/")})
+# The tag of routes that read no rows, such as health checks.
+SYSTEM = "system"
 MOST_NAMED = 20
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -47,12 +50,12 @@ _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
 def check_query(request: Request, route: Dependant) -> None:
     """Check the names in the query string against those that the route reads.
 
-    Errors: InvalidInput for an option that the route does not have, for a misspelt filter, and for
-    two values of a parameter that takes one.
+    Errors: InvalidInput for an option that the route does not have, for a misspelt filter, for an
+    entity id of a list that cannot filter by it, and for two values of a parameter that takes one.
     """
     if not request.query_params:
         return
-    parameters = list(_declared(route))
+    parameters = list(declared(route))
     known = {parameter.alias for parameter in parameters}
     for name in (NOT_BUILT.keys() & request.query_params.keys()) - known:
         if request.query_params[name].strip().lower() not in ("", "0", "false"):
@@ -67,15 +70,36 @@ def check_query(request: Request, route: Dependant) -> None:
     ]
     if misspelt := _misspelt(unknown, known & NARROWING, request.query_params):
         raise InvalidInput(f"You wrote {misspelt}?")
+    if _is_list(request, known):
+        _refuse_ids(unknown, known & request.query_params.keys())
     if (keys := _ignored.get()) is not None:
         keys += unknown
 
 
-def _declared(route: Dependant) -> Iterator[ModelField]:
+def _is_list(request: Request, known: Collection[str]) -> bool:
+    """Tell if a route reads many rows: its path names none of them, or it has pages."""
+    route: Any = request.scope.get("route")
+    if SYSTEM in getattr(route, "tags", ()):
+        return False
+    names_no_row = request.method == "GET" and "{" not in getattr(route, "path", "{")
+    return names_no_row or "page" in known
+
+
+def _refuse_ids(unknown: Iterable[str], given: Collection[str]) -> None:
+    """Refuse entity ids, also misspelt ones, that a list does not take. Errors: InvalidInput."""
+    for name in sorted(unknown):
+        if name in ENTITY_IDS_SET or _misspelt([name], ENTITY_IDS_SET, given):
+            raise InvalidInput(
+                f"This list has no filter {shown([name])} in its query string, so it would also"
+                " return the rows of others. Leave it out."
+            )
+
+
+def declared(route: Dependant) -> Iterator[ModelField]:
     """The query parameters that a route reads, itself or by its dependencies."""
     yield from route.query_params
     for needed in route.dependencies:
-        yield from _declared(needed)
+        yield from declared(needed)
 
 
 def _takes_several(parameter: ModelField) -> bool:

@@ -1,0 +1,55 @@
+"""Entity ids in the query string of a list: a filter, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi.routing import APIRoute
+
+from api.http.unknown_fields import declared
+from api.routers import ROUTERS
+from pipeline.domain.filters import ENTITY_IDS
+from tests.support.api_service import Service, error_of
+
+VALUES = {"entity_type": "agent", "entity_id": "bot", "webhook_id": "x"}
+
+
+def _lists() -> Iterator[tuple[tuple[str, str], set[str]]]:
+    """The method and path of each list of the API, and the query parameters that it takes."""
+    for router in ROUTERS:
+        for route in router.routes:
+            if not isinstance(route, APIRoute) or "system" in route.tags:
+                continue
+            names = {parameter.alias for parameter in declared(route.dependant)}
+            if ("{" not in route.path and route.methods == {"GET"}) or "page" in names:
+                method = "GET" if route.methods == {"GET"} else "POST"
+                yield (method, route.path.replace(":path", "").format(**VALUES)), names
+
+
+LISTS = dict(_lists())
+MISSING = [(*path, name) for path, names in LISTS.items() for name in {*ENTITY_IDS} - names]
+# A misspelt id of a list that takes the right one has an answer of its own.
+MISSPELT = [(*path, "userId") for path, names in LISTS.items() if "user_id" not in names]
+
+
+@pytest.mark.parametrize(("method", "path", "name"), sorted(MISSING) + MISSPELT)
+async def test_a_list_without_a_filter_by_an_id_refuses_the_id(
+    shared: Service, method: str, path: str, name: str
+) -> None:
+    """Ignored, the id would widen the list to the rows of all users."""
+    for value in ("maya", ""):
+        answer = await shared.client.request(method, path, params={name: value})
+        assert answer.status_code == 400, answer.text
+        assert f"has no filter {name}" in error_of(answer)
+
+
+def test_the_lists_of_changes_and_conflicts_are_among_those_tested() -> None:
+    paths = {path for _, path, _ in MISSING}
+    assert {"/v1/conflicts/", "/v1/memories/events/", "/entities/", "/v3/memories/"} <= paths
+
+
+async def test_other_unknown_parameters_of_a_list_are_ignored_and_named(shared: Service) -> None:
+    for path in ("/v1/conflicts/", "/v1/entities/"):
+        answer = await shared.client.get(path, params={"colour": "red", "source": "cli"})
+        assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "colour")
