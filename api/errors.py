@@ -31,11 +31,14 @@ from pipeline.domain.errors import (
 )
 from pipeline.domain.events import FailureCode
 from pipeline.ledger.failures import (
+    CONCURRENT,
     DISK_FULL,
     READ_ONLY,
     LedgerUnavailable,
     StatementRefused,
     ValueRefused,
+    broken_constraint,
+    sqlstate,
 )
 
 log = structlog.get_logger()
@@ -53,6 +56,9 @@ WRITES_REFUSED = {
     READ_ONLY: "The ledger is read-only, like a standby; nothing was written. Its operator must "
     "connect Memlane to the primary server.",
 }
+CHANGED_MEANWHILE = "Another request changed the same rows at the same time. Repeat this one."
+# The code of a 500: PostgreSQL refuses a statement that the API made, and a retry does not help.
+LEDGER_REFUSED = "LEDGER_REFUSED"
 LEDGER_SLOW = (
     "This request took too long in the ledger and was ended; nothing was changed. Ask for less, "
     "with a narrower filter or a smaller page, or try again later."
@@ -162,6 +168,31 @@ async def ledger_down(request: Request, error: Exception) -> JSONResponse:
     return respond(503, message, **{"Retry-After": "2"})
 
 
+async def statement_refused(request: Request, error: Exception) -> JSONResponse:
+    """Answer 503 if another request changed the same rows, else 500 with a request id.
+
+    The log has no stack trace: the driver's text quotes the values of the row.
+    """
+    assert isinstance(error, StatementRefused)
+    state = sqlstate(error)
+    if state in CONCURRENT:
+        log.warning("ledger_changed_meanwhile", sqlstate=state, constraint=broken_constraint(error))
+        return respond(503, CHANGED_MEANWHILE, **{"Retry-After": "2"})
+    if state.startswith("22"):  # the driver's form of ValueRefused within a transaction
+        return await unstorable(request, error)
+    request_id = uuid.uuid4().hex
+    log.error(
+        "ledger_refused",
+        request_id=request_id,
+        sqlstate=state,
+        constraint=broken_constraint(error),
+        error=type(error.orig).__name__,
+        route=getattr(request.scope.get("route"), "path", "unknown"),
+    )
+    text = f"Internal error (SQLSTATE {state}). Quote request id {request_id}."
+    return respond(500, text, code=LEDGER_REFUSED)
+
+
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
     """Answer 500 with a request id, and log the exception with it."""
     request_id = uuid.uuid4().hex
@@ -183,7 +214,7 @@ _HANDLERS: dict[type[Exception], Handler] = {
     Overloaded: overloaded,
     TransientError: unavailable,
     ValueRefused: unstorable,
-    StatementRefused: ledger_down,
+    StatementRefused: statement_refused,
     LedgerUnavailable: ledger_down,
     Exception: unexpected,
 }

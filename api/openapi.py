@@ -30,7 +30,7 @@ ERROR_SCHEMA = {
         "message": {"type": "string", "description": "The same text as `error`."},
         "code": {
             "type": "string",
-            "description": "INVALID_INPUT, INTERNAL, or the status by name.",
+            "description": "INVALID_INPUT, INTERNAL, LEDGER_REFUSED, or the status by name.",
         },
     },
 }
@@ -42,7 +42,8 @@ ERRORS = {
     "409": "The state of the object does not allow the request; the text says why.",
     "413": "The request body is too large.",
     "429": "Too many requests or waiting events of this client; see Retry-After.",
-    "503": "The server is busy or cannot reach its ledger; see Retry-After.",
+    "503": "The server is busy, cannot reach its ledger, or another request changed the same rows;"
+    " see Retry-After.",
 }
 RETRIED = ("429", "503")
 # Ends of paths that can answer 409.

@@ -34,7 +34,9 @@ STATUSES = """
 
 An error body has four strings: `error`, `detail` and `message` say what to change, `code` is a
 failure code or the name of the status. A 400 repeats the text in `details.message`. A 500 has a
-request id; the API log has the stack trace under the same id.
+request id; the API log has the stack trace under the same id. With the code `LEDGER_REFUSED`,
+PostgreSQL refuses a statement of this request, which is a defect: the log line `ledger_refused` has
+the SQLSTATE and the constraint, and no text of a user.
 
 """
 TREE = """

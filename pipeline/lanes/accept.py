@@ -23,6 +23,7 @@ from pipeline.domain.scope import Scope
 from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.lanes.idempotency import digest
 from pipeline.lanes.sql import statement
+from pipeline.ledger.failures import broken_constraint
 from pipeline.ledger.statements import Direct
 from pipeline.text import terms as lexical
 
@@ -162,7 +163,7 @@ class Adds:
 
 def _refusal(error: IntegrityError) -> str | None:
     """The reason why a private run refuses an add; None for any other error."""
-    return PRIVATE_RUNS.get(getattr(error.orig, "constraint_name", None) or "")
+    return PRIVATE_RUNS.get(broken_constraint(error) or "")
 
 
 def _with_terms(adds: Sequence[Add]) -> set[int]:

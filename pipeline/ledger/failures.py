@@ -18,7 +18,8 @@ ValueRefused = DataError
 
 # Classes of SQLSTATE: data, integrity constraint, program limit.
 CONTENT = ("22", "23", "54")
-
+# Another transaction changed the same rows: foreign key, unique and exclusion constraint.
+CONCURRENT = ("23503", "23505", "23P01")
 
 # SQLSTATE of statement_timeout and of lock_timeout.
 OUT_OF_TIME = ("57014", "55P03")
@@ -88,3 +89,11 @@ def is_out_of_reach(error: BaseException) -> bool:
 def sqlstate(error: DBAPIError) -> str:
     """Return PostgreSQL's five-character code of an error; XX000 (internal error) without one."""
     return str(getattr(error.orig, "sqlstate", None) or "XX000")
+
+
+def broken_constraint(error: DBAPIError) -> str | None:
+    """Return the name of the constraint that a statement would break; None for another error."""
+    # SQLAlchemy's driver keeps the name only in the error behind its own.
+    causes = (error.orig, getattr(error.orig, "__cause__", None))
+    names = (getattr(cause, "constraint_name", None) for cause in causes)
+    return next((str(name) for name in names if name), None)

@@ -22,6 +22,7 @@ from pipeline.domain.graph_names import still_gives
 from pipeline.domain.memories import SLOT, Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
+from pipeline.ledger.failures import broken_constraint
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import entities, memories, relations
@@ -35,6 +36,8 @@ from pipeline.memories.rows import (
 )
 from pipeline.text.names import says
 
+# The constraint that no two active memories of a scope have the same text.
+ACTIVE_TEXT = "uq_memories_active_text"
 TEXT_TAKEN = "Another write has just stored this text in the same scope; read it and ask again."
 
 
@@ -78,8 +81,8 @@ class MemoryEditing:
                     await _change(connection, before[edit.memory_id], edit, embedder, key_id)
                     for edit in edits
                 ]
-        except IntegrityError:
-            raise Conflict(TEXT_TAKEN) from None
+        except IntegrityError as error:
+            raise refusal_of(error) from None
 
     async def retire(
         self, project_id: ProjectId, memory_ids: Sequence[UUID], *, key_id: UUID | None = None
@@ -90,6 +93,11 @@ class MemoryEditing:
             these = memories.c.id.in_(memory_ids)
             await retire_all(connection, these, reason="Deleted by request.", key_id=key_id)
             await end_unstated(connection, these)
+
+
+def refusal_of(error: IntegrityError) -> Exception:
+    """Conflict if another write stored the text at the same time; else the error itself."""
+    return Conflict(TEXT_TAKEN) if broken_constraint(error) == ACTIVE_TEXT else error
 
 
 async def lock_memories(

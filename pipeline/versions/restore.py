@@ -16,7 +16,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import memories, memory_history, past_states
-from pipeline.memories.editing import TEXT_TAKEN, end_unsaid
+from pipeline.memories.editing import end_unsaid, refusal_of
 from pipeline.memories.rows import (
     as_memory,
     holder_of,
@@ -82,8 +82,8 @@ class Restore:
                     key_id=key_id,
                 )
                 return after
-        except IntegrityError:
-            raise Conflict(TEXT_TAKEN) from None
+        except IntegrityError as error:
+            raise refusal_of(error) from None
 
 
 async def _state(

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from starlette.requests import Request
+from structlog.testing import capture_logs
 
-from api.errors import LEDGER_DOWN, LEDGER_SLOW, OUTCOME_UNKNOWN, ledger_down
+from api.errors import (
+    CHANGED_MEANWHILE,
+    LEDGER_DOWN,
+    LEDGER_REFUSED,
+    LEDGER_SLOW,
+    OUTCOME_UNKNOWN,
+    ledger_down,
+    statement_refused,
+)
 from pipeline.ledger.failures import LedgerUnavailable, translated
 
 LOST = LedgerUnavailable(ConnectionResetError())
 REFUSED = LedgerUnavailable(ValueError(), reached=True)
-CONTENT = DBAPIError(None, None, ValueError())
 TIMED_OUT = LedgerUnavailable(
     type("Cancelled", (Exception,), {"sqlstate": "57014"})(), reached=True
 )
@@ -25,7 +34,6 @@ UNREACHABLE = LedgerUnavailable(ConnectionRefusedError(), sent=False)
         pytest.param("POST", LedgerUnavailable(TimeoutError()), OUTCOME_UNKNOWN, id="silent"),
         pytest.param("POST", UNREACHABLE, LEDGER_DOWN, id="never-sent"),
         pytest.param("POST", REFUSED, LEDGER_DOWN, id="refused"),
-        pytest.param("POST", CONTENT, LEDGER_DOWN, id="refused-for-its-content"),
         pytest.param("GET", LOST, LEDGER_DOWN, id="lost-in-a-read"),
         pytest.param("GET", TIMED_OUT, LEDGER_SLOW, id="ended-at-a-time-limit"),
         pytest.param("POST", TIMED_OUT, LEDGER_SLOW, id="write-ended-at-a-time-limit"),
@@ -39,10 +47,34 @@ async def test_the_report_on_a_ledger_that_did_not_answer(
     assert message.encode() in bytes(answer.body)
 
 
-def _driver_error(state: str) -> Exception:
-    error = Exception()
+def _driver_error(state: str, message: str = "") -> Exception:
+    error = Exception(message)
     error.sqlstate = state  # type: ignore[attr-defined]
     return error
+
+
+@pytest.mark.parametrize("state", ["23503", "23505", "23P01"])
+async def test_a_row_that_another_request_changed_is_worth_another_try(state: str) -> None:
+    request = Request({"type": "http", "method": "PUT", "path": "/"})
+    answer = await statement_refused(request, IntegrityError(None, None, _driver_error(state)))
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    assert CHANGED_MEANWHILE.encode() in bytes(answer.body)
+
+
+@pytest.mark.parametrize("state", ["23502", "23514", "54000", "54001"])
+async def test_a_statement_refused_for_its_content_is_a_defect(state: str) -> None:
+    """No try helps: a client's outbox that is told 503 would send nothing else for ever."""
+    request = Request({"type": "http", "method": "POST", "path": "/"})
+    secret = "my diagnosis is private"
+    error = _driver_error(state, secret)
+    with capture_logs() as lines:
+        answer = await statement_refused(request, DBAPIError(None, None, error))
+    assert answer.status_code == 500
+    assert orjson.loads(bytes(answer.body))["code"] == LEDGER_REFUSED
+    [line] = lines
+    assert (line["event"], line["sqlstate"]) == ("ledger_refused", state)
+    assert line["request_id"] in bytes(answer.body).decode()
+    assert secret not in str(line) + bytes(answer.body).decode()
 
 
 @pytest.mark.parametrize("state", ["40P01", "53100", "25006", "57014", "55P03", "42P01"])
