@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import uuid
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 
 import structlog
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from api.http.nearest_route import no_such_route, wrong_method
@@ -44,7 +45,6 @@ from pipeline.ledger.failures import (
 log = structlog.get_logger()
 
 CODES = {400: FailureCode.INVALID_INPUT, 500: FailureCode.INTERNAL}
-JSON_EXPECTED = "Send a JSON object, with the header Content-Type: application/json."
 OUTCOME_UNKNOWN = (
     "The connection to the ledger was lost before it answered: this request may or may not have "
     "been accepted. Send an add with an Idempotency-Key to repeat it safely."
@@ -93,8 +93,13 @@ async def unreadable(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     if any(_unparsed(fault) for fault in error.errors()[:1]):
         sent = request.headers.get("content-type", "")[:100]
-        return respond(400, f"{JSON_EXPECTED} This request says {sent!r}.")
-    return respond(400, "; ".join(_described(fault) for fault in error.errors()[:5]))
+        message = (
+            f"Send {_expected(request)}, with the header Content-Type: application/json. "
+            f"This request says {sent!r}."
+        )
+        return respond(400, message)
+    expected = _expected(request)
+    return respond(400, "; ".join(_described(fault, expected) for fault in error.errors()[:5]))
 
 
 async def forbidden(_: Request, error: Exception) -> JSONResponse:
@@ -229,12 +234,25 @@ def _unparsed(error: dict[str, Any]) -> bool:
     return error["loc"] == ("body",) and isinstance(error.get("input"), bytes)
 
 
-def _described(error: dict[str, Any]) -> str:
-    """Text of one validation error: the field and the fault."""
+def _expected(request: Request) -> str:
+    """The body that a route takes, in words: a JSON object and its required keys."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    annotation = body.field_info.annotation if body is not None else None
+    for model in (annotation, *get_args(annotation)):
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            fields = model.model_fields.items()
+            names = [f"`{field.alias or name}`" for name, field in fields if field.is_required()]
+            return "a JSON object" + (f" with {' and '.join(names)}" if names else "")
+    return "a JSON object"
+
+
+def _described(error: dict[str, Any], expected: str) -> str:
+    """Text of one validation error: the field and the fault. `expected`: the body in words."""
     if error["type"] == "json_invalid":
-        return f"The body is not valid JSON: {error.get('ctx', {}).get('error', 'unreadable')}."
+        reason = error.get("ctx", {}).get("error", "unreadable")
+        return f"The body is not valid JSON: {reason}. Send {expected}."
     if error["loc"] == ("body",) and error["type"] == "missing":
-        return "The body is missing; send a JSON object."
+        return f"The body is missing; send {expected}."
     place = [str(part) for part in error["loc"][1:]]  # the first part is body, query or path
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{'.'.join(place)}: {message}" if place else message

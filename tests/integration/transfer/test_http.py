@@ -296,3 +296,21 @@ async def test_an_import_has_1_to_1000_lines(service: Service, records: Any) -> 
     answer = await service.client.post(IMPORT, json={"records": records})
     assert answer.status_code == 400
     assert "records" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type"),
+    [
+        (b'{"type": "header"}\n{"type": "end"}\n', "application/json"),
+        (b'{"type": "header"}\n{"type": "end"}\n', "application/x-ndjson"),
+        (b"type=header", "application/x-www-form-urlencoded"),
+        (b"", "application/json"),
+    ],
+)
+async def test_a_body_that_is_no_json_object_is_answered_with_the_key_to_send(
+    service: Service, content: bytes, content_type: str
+) -> None:
+    headers = {"Content-Type": content_type}
+    answer = await service.client.post(IMPORT, content=content, headers=headers)
+    assert answer.status_code == 400
+    assert "JSON object with `records`" in error_of(answer), answer.text
