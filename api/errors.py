@@ -181,7 +181,7 @@ async def statement_refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, StatementRefused)
     state = sqlstate(error)
     if state in CONCURRENT:
-        log.warning("ledger_changed_meanwhile", sqlstate=state, constraint=broken_constraint(error))
+        log.warning("ledger_concurrent_change", sqlstate=state, constraint=broken_constraint(error))
         return respond(503, CHANGED_MEANWHILE, **{"Retry-After": "2"})
     if state.startswith("22"):  # the driver's form of ValueRefused within a transaction
         return await unstorable(request, error)

@@ -63,7 +63,7 @@ async def test_a_row_that_another_request_changed_is_worth_another_try(state: st
 
 @pytest.mark.parametrize("state", ["23502", "23514", "54000", "54001"])
 async def test_a_statement_refused_for_its_content_is_a_defect(state: str) -> None:
-    """No try helps: a client's outbox that is told 503 would send nothing else for ever."""
+    """No retry helps: on a 503 the outbox of a client sends nothing else."""
     request = Request({"type": "http", "method": "POST", "path": "/"})
     secret = "my diagnosis is private"
     error = _driver_error(state, secret)
