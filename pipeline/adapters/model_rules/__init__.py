@@ -1,12 +1,7 @@
 """`local/rules`: a MemoryModel made of patterns. No key, no network, English only, deterministic.
 
-    extract   clauses -> statements by the table of rules -> canonical sentences
-    decide    slots: one value for each slot, polarity flips, retractions, repeats
-    relate    slots -> edges
-    curate    repeats in the same words, newer values of a slot, statements without content
-    distil    properties of an object -> the memories that share words with them
-
-It makes no summaries. It recognizes only what its tables contain, and ignores everything else. It
+A table of rules (`relations`) reads clauses as statements. Their slots decide what changes, and
+state the edges of the graph. It recognizes only what its tables contain, and makes no summaries. It
 is made for trials and tests; it does not replace a language model.
 """
 
@@ -15,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.adapters.model_rules.curate import curate
-from pipeline.adapters.model_rules.decide import decide_facts
+from pipeline.adapters.model_rules.decide import curate, decide_facts
 from pipeline.adapters.model_rules.extract import USAGE, extract_facts, procedure_log
 from pipeline.adapters.model_rules.fill import fill, fill_fields
 from pipeline.adapters.model_rules.relate import relate_facts
@@ -31,10 +25,6 @@ from pipeline.ports import ExtractionRequest
 
 __all__ = ["RulesModel"]
 
-# Input up to these sizes takes a few milliseconds and stays on the event loop: characters to read,
-# and pairs of texts to compare.
-INLINE_CHARS = INLINE_PAIRS = 2_000
-
 
 class RulesModel:
     """The MemoryModel port by rules: the same input gives the same answer.
@@ -48,22 +38,16 @@ class RulesModel:
         """The facts that user messages state; see `extract_facts`. Or the log of a procedure."""
         if request.procedural:
             return Answer(procedure_log(request), USAGE)
-        speakers = {sourced.message.name for sourced in request.messages}
-        chars = sum(len(message.content) for message in request.context) * len(speakers)
-        chars += sum(len(sourced.message.content) for sourced in request.messages)
-        return await beside_loop(lambda: extract_facts(request), inline=chars <= INLINE_CHARS)
+        return await beside_loop(lambda: extract_facts(request))
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
         """Exactly one decision for each fact, in order. `instructions` are ignored."""
-        short = len(facts) * (len(facts) + len(neighbours)) <= INLINE_PAIRS
-        return Answer(
-            await beside_loop(lambda: decide_facts(facts, neighbours), inline=short), USAGE
-        )
+        return Answer(await beside_loop(lambda: decide_facts(facts, neighbours)), USAGE)
 
     async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
-        """The edges that the facts state; the plan of the graph ends others."""
+        """The edges that the facts state."""
         return Answer(relate_facts(request.texts, request.current), USAGE)
 
     async def distil(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from pipeline.adapters.model_rules.verbs import is_past
+from pipeline.adapters.model_rules.words import is_past
 from pipeline.text.dates import MONTHS, NUMBER, SPACED_UNIT, UNITS, WEEKDAYS, Span, any_of, period
 from pipeline.text.when import iso, moved, number_of, times_of
 
@@ -22,36 +22,37 @@ PREP = rf"(?P<prep>on|in|at|starting|during|{'|'.join(KEPT)})"
 # Words before a time that belong to it, or that the time starts with.
 BEFORE = re.compile(
     rf"(?:\b(?:starting )?{PREP} )?"
-    r"(?:about |(?:early|late|mid|the (?:end|beginning|start) of)[ -])?"
-    rf"(?:the (?:(?P<of>week|weekend|{any_of(SEASONS)}) of )?)?(?P<next>next )?$",
+    rf"(?:about |early |late )?(?:the (?P<of>week|weekend|{any_of(SEASONS)}) of )?"
+    "(?P<next>next )?$",
     re.IGNORECASE,
 )
 OWN_PREP = re.compile(rf"{PREP} ", re.IGNORECASE)
-# Names without a preposition are no dates, and "March 41st", "Sunday roast" and "May's" neither.
-BARE = re.compile(rf"{any_of(MONTHS)}|{any_of(WEEKDAYS)}|\d{{4}}", re.IGNORECASE)
-NO_TIME_AFTER = re.compile(r" \d{1,2}(?:st|nd|rd|th)?\b| roast\b|['\u2019-]")
-PART = re.compile(r" (?:morning|afternoon|evening|night)\b", re.IGNORECASE)
-CLOCK = re.compile(r" at \d{1,2}(?:[:.]\d\d)?(?: ?[ap]m\b| o'clock)?(?![\w:])", re.IGNORECASE)
+# Names without a preposition are no dates, and "March 41st" and "May's" neither.
+DAY = rf"{any_of(MONTHS)}|{any_of(WEEKDAYS)}"
+BARE = re.compile(rf"{DAY}|\d{{4}}", re.IGNORECASE)
+NO_TIME_AFTER = re.compile(r" \d{1,2}(?:st|nd|rd|th)?\b|['\u2019-]")
+# The part of a day, which is left out, and its time.
+PART = re.compile(
+    r"(?: (?:morning|afternoon|evening|night)\b)?"
+    r"(?P<clock> at \d{1,2}(?:[:.]\d\d)?(?: ?[ap]m\b| o'clock)?(?![\w:]))?(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 SEASON = re.compile(
-    rf"(?:\b{PREP} )?\b(?P<which>next|last|this) (?P<season>{any_of(SEASONS)})\b", re.IGNORECASE
+    rf"\b(?:in )?(?P<which>last|this|next) (?P<s>{any_of(SEASONS)})\b", re.IGNORECASE
 )
 DAY_OF_MONTH = re.compile(
     rf"\b{PREP} the (?P<day>\d{{1,2}})(?:st|nd|rd|th)\b(?! floor| street| grade| century| of)",
     re.IGNORECASE,
 )
-FOR_SPAN = re.compile(
-    rf"\bfor (?:about |over |almost |nearly |the (?:last|past) )*{NUMBER} {SPACED_UNIT}",
-    re.IGNORECASE,
+# The start of a state that lasts: "has lived in Leeds for ten years".
+LASTS = re.compile(r"\b(?:have|has) (?:been|had|known|taught|kept|\w+ed)\b", re.IGNORECASE)
+FOR_SPAN = re.compile(rf"\bfor (?:about |over |almost )*{NUMBER} {SPACED_UNIT}", re.IGNORECASE)
+# "My exam moved to Friday" is about a day ahead.
+POSTPONED = re.compile(
+    rf"\b(?:moved|postponed|pushed) (?:to|until) (?:the |next )?(?:{DAY}|\d)", re.IGNORECASE
 )
 # A date, and those that are about the present: "until 2026-03-13".
 ISO, UP_TO = re.compile(r"\d{4}(?:-\d\d){0,2}"), ("by", "until", "till", "since", "before")
-# "My exam moved to Friday" is about a day ahead.
-POSTPONED = re.compile(
-    r"\b(?:moved|postponed|rescheduled|delayed|pushed(?: back)?|brought forward) (?:to|until|till)"
-    rf" (?:the |next |this )?(?:{any_of(WEEKDAYS)}|{any_of(MONTHS)}|\d)",
-    re.IGNORECASE,
-)
-UP_TO_NOW = re.compile(r"\b(?:have|has) (?:been|had|known|taught|kept|\w+ed)\b", re.IGNORECASE)
 
 
 def lift(clause: str, today: date) -> tuple[str, str]:
@@ -62,9 +63,9 @@ def lift(clause: str, today: date) -> tuple[str, str]:
     ahead = _looks_ahead(clause)
     clause = SEASON.sub(lambda match: _season(match, today), clause)
     clause = DAY_OF_MONTH.sub(lambda match: _day_of_month(match, today, ahead=ahead), clause)
-    if UP_TO_NOW.search(clause):
+    if LASTS.search(clause):
         clause = FOR_SPAN.sub(lambda match: _since(match, today), clause)
-    dates = []
+    dates: list[tuple[int, int, str]] = []
     for named in times_of(clause, today, ahead=_looks_ahead(clause)):
         own = OWN_PREP.match(clause, named.start, named.end)
         start = own.end() if own else named.start
@@ -72,14 +73,12 @@ def lift(clause: str, today: date) -> tuple[str, str]:
         marked = before and (before["prep"] or before["next"])
         bare = BARE.fullmatch(clause, start, named.end)
         if before and not (bare and (not marked or NO_TIME_AFTER.match(after))):
-            part = PART.match(clause, named.end)
-            end = part.end() if part else named.end
-            dates.append((before.start(), end, _written(named.span, before)))
+            dates.append((before.start(), named.end, _written(named.span, before)))
     if len(dates) == 1 and dates[0][2]:
         [(start, end, written)] = dates
-        clock = CLOCK.match(clause, end)
-        end, written = (clock.end(), written + clock[0]) if clock else (end, written)
-        return " ".join(f"{clause[:start]} {clause[end:]}".split()).strip(" ,"), written
+        part = PART.match(clause, end)
+        clock, rest = (part["clock"] or "", part["rest"]) if part else ("", clause[end:])
+        return " ".join(f"{clause[:start]} {rest}".split()).strip(" ,"), written + clock
     for start, end, written in reversed(dates):
         clause = f"{clause[:start]}{written}{clause[end:]}" if written else clause
     return clause, ""
@@ -112,19 +111,16 @@ def _looks_ahead(clause: str) -> bool:
     """True unless the clause has a "since", or its verb is a past form other than "have booked"."""
     words = re.findall("[a-z]+", clause.lower())
     now = {"am", "is", "are", "will", "have"} & set(words[:6])
-    if POSTPONED.search(clause) or "starting" in words:
+    if "starting" in words or POSTPONED.search(clause):
         return True
     return "since" not in words and (bool(now) or not any(map(is_past, words[:6])))
 
 
 def _season(match: re.Match[str], today: date) -> str:
-    """Next, last or this season, with its year: "in the summer of 2025"."""
-    name, which, year = match["season"].lower(), match["which"].lower(), today.year
-    if which == "next" and SEASONS[name] <= today.month:
-        year += 1
-    if which == "last" and SEASONS[name] + 3 > today.month:
-        year -= 1
-    return f"{match['prep'] or 'in'} the {name} of {year}"
+    """Last, this or next season, with its year: "in the summer of 2025"."""
+    name, which, first = match["s"].lower(), match["which"].lower(), SEASONS[match["s"].lower()]
+    years = {"next": first <= today.month, "last": -(first + 3 > today.month)}.get(which, 0)
+    return f"in the {name} of {today.year + years}"
 
 
 def _day_of_month(match: re.Match[str], today: date, *, ahead: bool) -> str:

@@ -1,24 +1,22 @@
 """Extraction of facts from messages, sentence by sentence; also requests to remember or forget.
 
-Only explicit statements in user messages count. Questions, wishes, hypotheses and small talk give
-no facts.
+Only explicit statements of users count. Questions, wishes and small talk give no facts.
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from datetime import date
 
-from pipeline.adapters.model_rules.clauses import clauses, sentences, trim
-from pipeline.adapters.model_rules.dates import lift
+from pipeline.adapters.model_rules import words as w
+from pipeline.adapters.model_rules.clauses import clauses, rewriter, sentences, trim
+from pipeline.adapters.model_rules.dates import is_ahead, lift
 from pipeline.adapters.model_rules.fill import topics
-from pipeline.adapters.model_rules.relations import relation_of
-from pipeline.adapters.model_rules.statements import slots_of
-from pipeline.adapters.model_rules.subjects import USER, Listener, clause_facts, in_voice, signed
-from pipeline.domain.facts import Fact, MemoryType, memory_type
+from pipeline.adapters.model_rules.relations import RELATIONS, base_of
+from pipeline.adapters.model_rules.statements import ANY_DAY, items, slots_of, statement, written
+from pipeline.domain.facts import Fact, FactKind, MemoryType, memory_type
 from pipeline.domain.messages import Role, SourcedMessage
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
@@ -26,7 +24,57 @@ from pipeline.text.equality import same_text
 from pipeline.text.slots import attribute_name, is_the_user
 from pipeline.text.when import dated
 
-# A request, and what it is about.
+# The speaker in the sentences of this module, until they are signed.
+USER = "User"
+SPEAKER = re.compile(r"(?:I|(?:both of )?[Ww]e(?: both)?) (.+)")
+# Replacements of the first person inside a predicate.
+own_words = rewriter(
+    (r"\b(?:my|our)\b", "their"), (r"\b(?:mine|ours)\b", "theirs"),
+    (r"\b(?:myself|ourselves)\b", "themselves"), (r"\b(?:I|we) (?:am|are)\b", "they are"),
+    (r"\bI was\b", "they were"), (r"\b(?:I|we)\b", "they"), (r"\b(?-i:me|us)\b", "them"),
+)  # fmt: skip
+# A relative or a pet as a subject, and with a name: "... with my sister Ines".
+KIND = rf"(?P<kind>{w.KIN}|(?:\w+ )?{w.PETS})\b"
+RELATIVE = re.compile(rf"{KIND}(?: {w.NAME})?", re.IGNORECASE)
+NAMED = re.compile(rf"\b(?:my|our) {KIND},? (?P<name>{w.NAME})(?:, |(?= |$))", re.IGNORECASE)
+# Introductions with the owner first: "Anna is my sister", "User is Maya", but not "User is Iraqi".
+introduce = rewriter(
+    (rf"^(?!(?:he|she|they|it|that|this)\b)(.+?) (is|are) "
+     rf"({USER}'s favourite [\w ]+|(?:{USER}|{w.CAP})'s {w.KIN})$", r"\3 \2 \1"),
+    (r"(?<= name is )(?!(?:on|in|at|not|to|the|an?|for|hard|too|so|still)\b|\w+(?:ed|ing)\b)"
+     r"[a-z]+(?: [a-z]+)?$", lambda match: match[0].title()),
+    (rf"^({USER}'s .+)'s name is ", r"\1 is called "),
+    (rf"^{USER} is (?!(?:[\w'-]+ ){{0,2}}{w.NO_NAME}\b)({w.NAME})$", rf"{USER}'s name is \1"),
+)  # fmt: skip
+# A pronoun as a subject or as an owner, and a sentence that says for whom it stands.
+PRONOUN = re.compile(r"(?:(he|she|they|it)|(his|her|their|its))\b", re.IGNORECASE)
+SUBJECT_OF = {"his": "he", "her": "she", "their": "they", "its": "it"}
+MET = re.compile(
+    rf"{USER}(?:'s| (?:has|adopted|got|bought) an?) {KIND}"
+    rf"(?:(?: is)?(?: named| called)? (?P<name>{w.NAME}))?.*"
+)
+# Subjects that are no names, and words about the conversation itself.
+NO_ONE = re.compile(
+    "(?:every|some|no)(?:one|body)|people|this|that|these|those|there|here|who|what|some|most|many"
+    "|all|one|both|each|every|any|only|an?|our|not|never|when|while|as|can|let|just|",
+    re.IGNORECASE,
+)
+TALK = re.compile(
+    r"\b(?:your?|yours|this|these|those|its?|(?:some|any|every)thing|stuff|someone)\b"
+    r"|\bthe (?:idea|way|sound|look)\b",
+    re.IGNORECASE,
+)
+POINTING = re.compile(
+    r"(?:to be|not|that|how|what|when|if|where|why|him|her|them|there|here|ones?$"
+    r"|to (?:know|ask|see|say|hear|thank))\b",
+    re.IGNORECASE,
+)
+# Relations of what is so now, not "I start at Bosch in May", and of a known subject, as habits are.
+PRESENT = ("works_as", "works_at", "works_in", "lives_in", "relationship_status", "is_aged")
+OF_KNOWN = ("is", "is_aged")
+
+
+# A request, and its object.
 ASKED = re.compile(
     r"(?:(?:you can|can you|could you|I want you to) )?(?:please )?"
     r"(?:(?P<forget>forget|delete|erase|stop remembering)(?: (?:everything|anything|what) (?:I|you)"
@@ -41,10 +89,10 @@ NOTHING = re.compile("(?:about )?it|that|this|everything|all|me|(?:to|how|when) 
 # No call and no cost: receipts show zeros instead of empty fields.
 USAGE = Usage(model="local/rules", calls=0)
 # Limits of the input. 20,000 characters take 0.3 s for short sentences and 1.2 s in the worst known
-# case; `decide` compares each pair of facts. The context only names people, and has less time.
-MOST_MESSAGE_CHARS = 20_000
-MOST_BATCH_FACTS = 200
-MOST_CPU_S, MOST_CONTEXT_CPU_S = 2.0, 0.5
+# case; `decide` compares each pair of facts.
+MOST_MESSAGE_CHARS, MOST_BATCH_CHARS, MOST_BATCH_FACTS = 20_000, 60_000, 200
+# The end of the context that is read, for the people that it names.
+MOST_CONTEXT_CHARS = 10_000
 
 ADVICE = "The turn is kept and searchable; set MEMLANE_LLM__MODEL to have a language model read it."
 NOT_UNDERSTOOD = f"local/rules reads plain English statements only, and found none here. {ADVICE}"
@@ -54,115 +102,79 @@ TOO_LONG = (
 )
 
 
-@dataclass(slots=True)
-class Budget:
-    """CPU time of a batch, up to `ends_at` of `clock`; `context_s` of it are for the context.
+def extract_facts(request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+    """The facts of the user messages, in order and unique within an event; and a note, why none.
 
-    `is_cut`: the last text was not read to its end.
-    """
-
-    clock: Callable[[], float]
-    ends_at: float
-    context_s: float = MOST_CONTEXT_CPU_S
-    is_cut: bool = False
-
-    def sentences(self, content: str) -> Iterator[tuple[str, bool]]:
-        """The sentences of a text; none, or no more, if it is too long or the time is up."""
-        self.is_cut = len(content) > MOST_MESSAGE_CHARS
-        for sentence in () if self.is_cut else sentences(content):
-            self.is_cut = self.clock() > self.ends_at
-            if self.is_cut:
-                return
-            yield sentence
-
-    def hear(self, context: Sequence[str], listener: Listener) -> None:
-        """Meet the people that the context mentions, in time of its own; its facts are known."""
-        started = self.clock()
-        own = Budget(self.clock, started + self.context_s)
-        for content in context:
-            for sentence in own.sentences(content):
-                list(_texts(*sentence, listener))
-        spent = self.clock() - started
-        self.ends_at, self.context_s = self.ends_at + spent, self.context_s - spent
-
-
-def extract_facts(
-    request: ExtractionRequest, clock: Callable[[], float] = time.thread_time
-) -> Answer[tuple[Fact, ...]]:
-    """The facts of the user messages, in order and unique within an event; and a note.
-
-    The note explains why a message gave no facts. `instructions.excludes` (comma-separated words)
-    drops facts that contain one of them. Apart from it, only the list of categories is used.
+    Of the instructions, categories are used, and `excludes`: comma-separated words.
     """
     left_out: set[int] = set()
-    facts = tuple(islice(_facts(request, clock, left_out), MOST_BATCH_FACTS + 1))
-    if len(facts) > MOST_BATCH_FACTS:
-        cut = facts[-1].source.event
-        left_out |= {m.source.event for m in request.messages if m.source.event >= cut}
+    facts = tuple(_facts(request, left_out))
     note = TOO_LONG if left_out else NOT_UNDERSTOOD
-    return Answer(facts[:MOST_BATCH_FACTS], USAGE, note, tuple(sorted(left_out)))
+    return Answer(facts, USAGE, note, tuple(sorted(left_out)))
 
 
-def _facts(
-    request: ExtractionRequest, clock: Callable[[], float], left_out: set[int]
-) -> Iterator[Fact]:
-    """The facts of all user messages, one after the other, within the limits of length and time."""
+def _facts(request: ExtractionRequest, left_out: set[int]) -> Iterator[Fact]:
+    """The facts of all user messages within the limits of length; events beyond are left out."""
     seen: set[tuple[int, str]] = set()
-    listeners: dict[str | None, Listener] = {}
     excludes = (request.instructions.excludes or "").lower()
     excluded = [word.strip() for word in re.split(r"[,;\n]", excludes)]
-    context = [message.content for message in request.context if message.role is Role.USER]
-    budget = Budget(clock, clock() + MOST_CPU_S)
+    context = "\n".join(message.content for message in request.context if message.role is Role.USER)
+    heard, people, chars = {USER: USER}, dict[str | None, dict[str, str]](), 0
+    list(_texts(context[-MOST_CONTEXT_CHARS:], ANY_DAY, heard))
     for sourced in request.messages:
         message, event = sourced.message, sourced.source.event
         if message.role is not Role.USER:
             continue
-        if message.name not in listeners:
-            listener = listeners[message.name] = Listener(sourced.said_at.date())
-            budget.hear(context, listener)
-        name, listener = " ".join((message.name or USER).split()), listeners[message.name]
-        listener.day = sourced.said_at.date()
-        read = budget.sentences(message.content)
-        for text in (text for sentence in read for text in _texts(*sentence, listener)):
-            fact = signed(text, name)
+        length = len(message.content)
+        if length > min(MOST_MESSAGE_CHARS, MOST_BATCH_CHARS - chars):
+            left_out.add(event)
+            continue
+        chars += length
+        name = " ".join((message.name or USER).split())
+        met = people.setdefault(message.name, heard.copy())
+        for text in _texts(message.content, sourced.said_at.date(), met):
+            fact = re.sub(rf"^{USER}\b|\b{USER}(?='s )", name.replace("\\", r"\\"), text)
             key = (event, same_text(fact))
             dropped = any(word and word in fact.lower() for word in excluded)
-            if key not in seen and not dropped and fact != f"{name}'s name is {name}":
-                seen.add(key)
-                yield _fact(fact, sourced, request)
-        if budget.is_cut:
-            left_out.add(event)
+            if key in seen or dropped or fact == f"{name}'s name is {name}":
+                continue
+            if len(seen) == MOST_BATCH_FACTS:
+                left_out.add(event)
+                break
+            seen.add(key)
+            yield _fact(fact, sourced, request)
 
 
-def _texts(text: str, is_stated: bool, listener: Listener) -> Iterator[str]:
-    """The canonical sentences of one sentence."""
-    request = ASKED.fullmatch(text)
-    body = trim(request["body"]) if request else text
-    if NOTHING.fullmatch(body) if request else not is_stated:
-        return
-    facts = [fact for clause in clauses(body) for fact in clause_facts(clause, listener)]
-    if request and request["forget"]:
-        # "Forget that and" names nothing.
-        for fact in filter(None, facts or [in_voice(body).strip()]):
-            yield f"{USER} asks to forget: {fact.removeprefix(f'{USER} ')}"
-    elif request and request["that"] and not facts and len(body.split()) > 2:
-        # The user asks to remember a sentence that no rule reads: store its own words.
-        plain, when = lift(body, listener.day)
-        plain = f"{in_voice(plain)} {when}".strip()
-        yield plain[:1].upper() + plain[1:]
-    else:
-        yield from facts
+def _texts(content: str, today: date, met: dict[str, str]) -> Iterator[str]:
+    """The canonical sentences of a message. `met`: subjects that are known, also by pronouns."""
+    for text, is_stated in sentences(content):
+        request = ASKED.fullmatch(text)
+        body = trim(request["body"]) if request else text
+        if NOTHING.fullmatch(body) if request else not is_stated:
+            continue
+        facts = [fact for clause in clauses(body) for fact in clause_facts(clause, today, met)]
+        if request and request["forget"]:
+            # "Forget that and" names nothing.
+            for fact in filter(None, facts or [in_voice(body).strip()]):
+                yield f"{USER} asks to forget: {fact.removeprefix(f'{USER} ')}"
+        elif request and request["that"] and not facts and len(body.split()) > 2:
+            # The user asks to remember a sentence that no rule reads: store its own words.
+            plain, when = lift(body, today)
+            plain = f"{in_voice(plain)} {when}".strip()
+            yield plain[:1].upper() + plain[1:]
+        else:
+            yield from facts
 
 
 def _fact(text: str, sourced: SourcedMessage, request: ExtractionRequest) -> Fact:
     """The fact of a sentence, with the structure of its first slot if it has one."""
-    _, valid_from = dated(text, sourced.said_at)
+    text, valid_from = dated(text, sourced.said_at)
     speaker, about = sourced.message.name, topics(text, request.instructions)
     fact = Fact(text, sourced.source, Role.USER, about, speaker, valid_from=valid_from)
     slot = next(iter(slots_of(text)), None)
     if slot is None:
         return fact
-    kind = relation_of(slot.relation).kind
+    kind = RELATIONS.get(base_of(slot.relation), FactKind.OTHER)
     # "Quit their job" is about the employer and about the occupation.
     attribute = "" if slot.relation == "works" else slot.relation.removeprefix("attribute_")
     return replace(
@@ -174,10 +186,69 @@ def _fact(text: str, sourced: SourcedMessage, request: ExtractionRequest) -> Fac
     )
 
 
+def in_voice(text: str) -> str:
+    """A clause in the third person: "I like my code" is "User likes their code"."""
+    match = SPEAKER.fullmatch(text)
+    if match is None:
+        text = re.sub(r"\b(?:my|our)\b", f"{USER}'s", text, flags=re.IGNORECASE)
+        return re.sub(r"\b(?:I|me|we|us)\b", USER, text)
+    return f"{USER} {w.in_third_person(own_words(match[1]))}"
+
+
+def clause_facts(clause: str, today: date, met: dict[str, str]) -> list[str]:
+    """The canonical sentences of one clause; first those about the relatives whom it names."""
+    text, when = lift(clause, today)
+    text = trim(text)
+    facts: list[str] = []
+    for match in NAMED.finditer(text):
+        # A pet that died is not had any more.
+        if "'" not in match["name"] and not text.endswith((" died", " passed away")):
+            role = f"{USER}'s {match['kind']} is called {match['name']}"
+            _meet(role, met)
+            facts += _canonical(role, met)
+    kin = NAMED.match(text)
+    if kin and kin["name"] in met and re.fullmatch(w.KIN, kin["kind"]):
+        text = f"{kin['name']} {text[kin.end() :].strip()}"
+    if pronoun := PRONOUN.match(text):
+        word, owned = pronoun[0].lower(), "'s" * bool(pronoun[2])
+        text = f"{met.get(SUBJECT_OF.get(word, word), '')}{owned}{text[pronoun.end() :]}"
+    text = introduce(in_voice(text))
+    if not facts:
+        _meet(text, met)
+    return facts + _canonical(text, met, when, is_so=not is_ahead(when, today))
+
+
+def _meet(text: str, met: dict[str, str]) -> None:
+    """Remember the relative or the pet that a sentence introduces, also under its pronouns."""
+    if match := MET.fullmatch(text):
+        noun = re.sub(".* |step|grand|-in-law", "", match["kind"].lower())
+        pronouns = ["she"] * (noun in w.SHE.split()) + ["he"] * (noun in w.HE.split())
+        subject = match["name"] or f"{USER}'s {match['kind']}"
+        met |= dict.fromkeys([*(pronouns or ["she", "he", "they", "it"]), subject], subject)
+
+
+def _canonical(text: str, met: Collection[str], when: str = "", *, is_so: bool = True) -> list[str]:
+    """The canonical sentences of a clause in the third person. `is_so`: at the day of its date."""
+    read = statement(text, when)
+    if read is None or NO_ONE.fullmatch(read.subject):
+        return []
+    owner, _, noun = read.subject.rpartition("'s ")
+    known, happened = read.subject.partition("'s ")[0] in met, "past" in read.groups
+    is_thing = owner != "" and not RELATIVE.fullmatch(noun) and not (happened and known)
+    talk = TALK.search(read.predicate) and not read.predicate.startswith("'s ")
+    pointing = not happened and any(map(POINTING.match, read.groups.values()))
+    if is_thing or talk or pointing or (read.rule.relation in PRESENT and not is_so):
+        return []
+    fleeting = read.rule.relation in OF_KNOWN or read.groups.get("habit")
+    # "Alexa no longer works" is about a thing.
+    stated = known or (read.rule.needs != "negated" if read.negated else not fleeting)
+    return [written(read, item) for item in items(read)] if stated else []
+
+
 def procedure_log(request: ExtractionRequest) -> tuple[Fact, ...]:
     """The log of an agent's work as one fact: the first message as the objective, then actions."""
-    log = [m for m in request.messages if m.message.role is not Role.SYSTEM]
-    log = [sourced for sourced in log if sourced.message.content.strip()]
+    spoken = (m for m in request.messages if m.message.role is not Role.SYSTEM)
+    log = [sourced for sourced in spoken if sourced.message.content.strip()]
     if not log:
         return ()
     first, *later = log

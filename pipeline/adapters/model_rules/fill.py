@@ -23,15 +23,12 @@ WORDS = {
     "hobbies": "hobby paints gardening photography chess collects reading hiking",
     "user_preferences": "likes loves enjoys prefers hates dislikes favourite wants love like",
 }
-# A property with one of these names gets all memories.
+# Properties with these names get all memories.
 WHOLE = frozenset({"summary", "memories", "facts", "all", "everything"})
 
 
 def topics(text: str, instructions: Instructions) -> tuple[str, ...]:
-    """Up to MOST_CATEGORIES of the offered categories that match, in their order.
-
-    `misc` if none matches and it is offered.
-    """
+    """Up to MOST_CATEGORIES of the offered categories that match, or an offered `misc`."""
     tokens, meanings = frozenset(re.findall(r"[\w-]+", text.casefold())), offered(instructions)
     matching = [name for name, meaning in meanings.items() if tokens & _vocabulary(name, meaning)]
     named = tuple(name for name in matching if name != MISC)
@@ -50,10 +47,7 @@ def _vocabulary(name: str, meaning: str) -> frozenset[str]:
 
 
 def fill(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, Any]:
-    """Every property of a shape from the memories that match its name or description.
-
-    A property without a matching memory is null, or an empty list.
-    """
+    """Every property of a shape from the memories that match it; null or [] without one."""
     parts = shape["properties"].items()
     return {name: _value(part, _fitting(name, part, memories)) for name, part in parts}
 
@@ -66,7 +60,7 @@ def fill_fields(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, 
     numbers = {text: number for number, text in enumerate(memories, start=1)}
     fields = {}
     for name, part in shape["properties"].items():
-        texts = sorted(_fitting(name, part, memories), key=numbers.__getitem__)
+        texts = _fitting(name, part, memories)
         texts = texts if part["type"] in ("array", "object") else texts[-1:]
         value = _value(part, texts)
         used = [numbers[text] for text in texts] if value is not None else []
@@ -75,13 +69,11 @@ def fill_fields(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, 
 
 
 def _fitting(name: str, part: Mapping[str, Any], memories: Sequence[str]) -> list[str]:
-    """The memories that match a property: by its words, then by the built-in category's words."""
+    """The memories that match a property by its words, or by those of a built-in category."""
     if name.casefold() in WHOLE or part["type"] == "object":
         return list(memories)
-    own = Instructions(categories={name: str(part.get("description", ""))})
-    worded = [text for text in memories if topics(text, own)]
-    built_in = [text for text in memories if name in topics(text, Instructions())]
-    return list(dict.fromkeys([*worded, *built_in]))
+    own = Instructions(categories={name: str(part.get("description", BUILT_IN.get(name, "")))})
+    return [text for text in memories if topics(text, own)]
 
 
 def _value(part: Mapping[str, Any], texts: Sequence[str]) -> Any:

@@ -10,27 +10,64 @@ from typing import NamedTuple
 
 from pipeline.adapters.model_rules import words as w
 from pipeline.domain.facts import FactKind
+from pipeline.text.word_lists import words_of
+
+PLAN = FactKind.PLAN
+# Relations by name, or by the word before a noun: has_sister, favourite_colour, scheduled_exam.
+KINDS = {
+    FactKind.PERSONAL_DETAIL: "named has_birthday is_from lives_in is_aged speaks owns drives"
+    " attribute",
+    FactKind.RELATIONSHIP: "relationship_status has",
+    FactKind.WORK: "works works_as works_at works_in left",
+    FactKind.HEALTH: "allergic_to has_condition smokes",
+    FactKind.PREFERENCE: "likes prefers favourite follows_diet eats drinks",
+    PLAN: "plans wants scheduled",
+    FactKind.ACTIVITY: "plays learns",
+    FactKind.OTHER: "is",
+}
+RELATIONS = {name: kind for kind, names in KINDS.items() for name in names.split()}
+# Those with one value at a time, and those of which each item of a list is a value.
+SINGLE = words_of(
+    "named has_birthday is_from lives_in is_aged drives attribute relationship_status works_as"
+    " works_at favourite follows_diet scheduled"
+)
+LISTED = words_of("speaks owns allergic_to has_condition likes eats drinks plays learns is")
+# Kinds of the entities that they lead to.
+FAR = {
+    "named": "name", "is_from": "place", "lives_in": "place", "speaks": "language",
+    "drives": "vehicle", "has": "person", "works_as": "occupation", "works_at": "organization",
+    "works_in": "field", "allergic_to": "substance", "has_condition": "condition",
+    "likes": "interest", "follows_diet": "diet", "eats": "food", "drinks": "drink",
+    "has_birthday": "date", "scheduled": "date", "is_aged": "age", "relationship_status": "status",
+    "plans": "event", "wants": "goal", "plays": "activity", "learns": "subject",
+}  # fmt: skip
+# Relations that a negative statement of a relation ends, if others than its own.
+ENDS = {
+    "owns": ("owns", "drives"),
+    "drives": ("owns", "drives"),
+    "works": ("works", "works_as", "works_at", "works_in"),
+    "left": ("works_at", "lives_in", "learns"),
+    "plans": ("plans", "plans_to", "plans_to_visit"),
+}
 
 
-class RelationKind(NamedTuple):
-    """A relation. `far`: kind of the entity that it leads to.
+def base_of(name: str) -> str:
+    """The relation of a name, which is the word before a noun: "has" of "has_sister"."""
+    return name if name in RELATIONS else name.partition("_")[0]
 
-    `single`: a new value replaces the old one. `listed`: each item of a list is a value.
-    """
 
-    kind: FactKind = FactKind.OTHER
-    far: str = "thing"
-    single: bool = False
-    listed: bool = False
+def is_single(name: str) -> bool:
+    """True if a new value replaces the old one."""
+    return base_of(name) in SINGLE or name.removeprefix("has_") in w.SINGLE_KIN
 
 
 class Rule(NamedTuple):
-    """A rule: a form of predicates.
+    """A form of predicates. `relation`: "" for a statement without a slot.
 
-    `relation`: "" for a statement without a slot. Its value is group x, or groups named after
-    relations; group what ends its name. `written`: template of the canonical predicate; "" keeps
-    the words. `aside`: words before the date, in brackets; also without one if it ends in "!".
-    `needs`: see `statements`. `positive`: False for "hates".
+    Its value is group x, or groups named after relations; group what ends its name. `written`:
+    template of the canonical predicate; "" keeps the words. `aside`: words before the date, in
+    brackets; also without one if it ends in "!". `needs`: see `statements`. `positive`: False for
+    "hates".
     """
 
     relation: str
@@ -41,120 +78,63 @@ class Rule(NamedTuple):
     positive: bool = True
 
 
-DETAIL, WORK, HEALTH = FactKind.PERSONAL_DETAIL, FactKind.WORK, FactKind.HEALTH
-TASTE, PLAN, DOES = FactKind.PREFERENCE, FactKind.PLAN, FactKind.ACTIVITY
-# Relations by name, or by the word before a noun: has_sister, favourite_colour, scheduled_exam.
-RELATIONS = {
-    "named": RelationKind(DETAIL, "name", single=True),
-    "has_birthday": RelationKind(DETAIL, "date", single=True),
-    "is_from": RelationKind(DETAIL, "place", single=True),
-    "lives_in": RelationKind(DETAIL, "place", single=True),
-    "is_aged": RelationKind(DETAIL, "age", single=True),
-    "speaks": RelationKind(DETAIL, "language", listed=True),
-    "owns": RelationKind(DETAIL, listed=True),
-    "drives": RelationKind(DETAIL, "vehicle", single=True),
-    "attribute": RelationKind(DETAIL, single=True),
-    "relationship_status": RelationKind(FactKind.RELATIONSHIP, "status", single=True),
-    "has": RelationKind(FactKind.RELATIONSHIP, "person"),
-    "works": RelationKind(WORK),
-    "works_as": RelationKind(WORK, "occupation", single=True),
-    "works_at": RelationKind(WORK, "organization", single=True),
-    "works_in": RelationKind(WORK, "field"),
-    "left": RelationKind(WORK),
-    "allergic_to": RelationKind(HEALTH, "substance", listed=True),
-    "has_condition": RelationKind(HEALTH, "condition", listed=True),
-    "smokes": RelationKind(HEALTH),
-    "likes": RelationKind(TASTE, "interest", listed=True),
-    "prefers": RelationKind(TASTE, "interest"),
-    "favourite": RelationKind(TASTE, single=True),
-    "follows_diet": RelationKind(TASTE, "diet", single=True),
-    "eats": RelationKind(TASTE, "food", listed=True),
-    "drinks": RelationKind(TASTE, "drink", listed=True),
-    "plans": RelationKind(PLAN, "event"),
-    "wants": RelationKind(PLAN, "goal"),
-    "scheduled": RelationKind(PLAN, "date", single=True),
-    "plays": RelationKind(DOES, "activity", listed=True),
-    "learns": RelationKind(DOES, "subject", listed=True),
-    "is": RelationKind(listed=True),
-}
-# Relations that a negative statement of a relation ends, if others than its own.
-ENDS = {
-    "owns": frozenset({"owns", "drives"}),
-    "drives": frozenset({"owns", "drives"}),
-    "works": frozenset({"works", "works_as", "works_at", "works_in"}),
-    "left": frozenset({"works_at", "lives_in", "learns"}),
-}
-
-
-def relation_of(name: str) -> RelationKind:
-    """The relation of a name, or of the word before its noun."""
-    known = RELATIONS.get(name) or RELATIONS.get(name.partition("_")[0], RelationKind())
-    return known._replace(single=True) if name.removeprefix("has_") in w.SINGLE_KIN else known
-
-
-X, Y = r"(?P<x>.+)", r"(?P<x>(?!(?:to be|that|not|it|this|your|how|what|why)\b).+)"
+X = r"(?P<x>.+)"
 A = rf"(?:an?|their|his|her|the|some|any|all|{w.COUNT})"
-HELD = rf"(?:(?:an?|any|one|{w.COUNT}|(?:their|his|her) own) .+)"
-# "By trade", "at heart", "with pride" and "at 9" name no employer.
+HELD = rf"(?:(?:an?|any|one|{w.COUNT}|(?:their|his|her) (?:own|first)) .+)"
+# A proper name with at most one word before it: "Berlin", "the BBC", "downtown Leeds"; or one word
+# in lower case. Not "a small flat", "constant fear", "home" or "night".
+PROPER = (
+    rf"(?:(?:(?!an? |their |his |her )[a-z]+ )?(?-i:[^\W\d_a-z])[^,]*?(?:, {w.CAP})?"
+    r"|(?!(?:home|school|bed|work|nights?|weekends|peace|silence|fear|tears|\w+day)\b)(?-i:[a-z])\w+)"
+)
 AT = (
-    rf"(?: (?:at|for|(?:with|by)(?= (?:the )?{w.CAP})) (?P<works_at>(?!(?:the moment|heart|night"
-    r"|\d+)\b).+?))?"
+    rf"(?: (?:at|for|(?:with|by)(?= (?:the )?{w.CAP}))"
+    r" (?P<works_at>(?!(?:the moment|heart|night)\b|\d).+?))?"
 )
 JOB = (
     r"(?P<works_as>(?:an? |the |head of |chief ).+?"
     rf"|(?:[\w-]+ ){{0,3}}?{w.JOBS}|[a-z]+ist|[a-z]+er)"
 )
-ORG = r"(?P<works_at>.+?)(?: as (?P<works_as>.+))?"
-# "Moved to tears", "to the couch", "to Monday" and "to a bigger flat" name no place.
-PLACE = (
-    rf"(?P<x>(?!an? |their |another|different|bigger|smaller|tears\b|\w+day\b|the (?!{w.CAP}))"
-    rf"[^,]+?(?:, {w.CAP}[^,]*)?)(?:,? not .+| (?:to|for|because|when|where|after|with) .+)?"
-)
-TONGUE = r"(?:both |some |a little |a bit of |fluent |basic |only )*"
-NO_NAME = rf"(?!(?:{w.NATIONALITY}|{w.TRAITS}|{w.DIETS}|{w.NOT_NAMES})\b)"
-MOVING = "(?:flying|travelling|traveling|going|moving|driving|heading|relocating)"
+TAIL = r"(?:,? (?:to|for|because|when|where|after|with|at|in|on|near|by|since|alone)\b.*)?"
+TONGUE = r"(?:some |a little |a bit of |fluent |basic |only )*"
 
 
 RULES: tuple[Rule, ...] = (
     # Attributes, origin, residence
-    Rule("named", rf"'s (?:full )?name is (?P<x>{w.NAME})(?:,? not .+)?", "'s name is {x}"),
+    Rule("named", rf"'s (?:full )?name is (?P<x>{w.NAME})", "'s name is {x}"),
     Rule("has_birthday", r"'s birthday is", "'s birthday is {x}", needs="day"),
-    Rule("has", rf"'s (?P<what>{w.KIN}) is (?:called |named )?{NO_NAME}(?P<x>{w.NAME})",
+    Rule("has", rf"'s (?P<what>{w.KIN}) is (?:called |named )?(?!{w.NO_NAME}\b)(?P<x>{w.NAME})",
          "'s {what} is {x}"),
     Rule("owns", rf"'s (?P<pet>(?:\w+ )?{w.PETS}) is (?:called|named) (?P<x>{w.NAME})",
          "has a{pet} named {x}"),
     Rule("owns", rf"'s (?P<x>(?:\w+ )?{w.PETS}(?: {w.CAP})?) (?:has )?(?:died|passed away)",
          "'s {x} died", positive=False),
     Rule("favourite", r"'s (?:new |current )?favourite (?P<what>(?:\w+ ){0,2}?\w+)"
-         rf" (?:is|are|has always been) {Y}"),
-    Rule("attribute", rf"'s (?:new |current )?(?P<what>{w.ATTRIBUTES}) (?:is|are|has always been)"
-         rf" {Y}"),
-    Rule("scheduled", r"'s (?P<what>(?!birthday (?:is|starts)\b)"
-         r"(?:[\w .&-]|'(?!s (?!(?:is|starts|begins|leaves|ends)\b)))+?)"
-         r" (?:is|starts|begins|leaves|ends)",
-         "'s {what} is", needs="dated"),
-    Rule("is_from", r"(?:is (?:originally )?|comes |hails )from (?P<x>[^,]+(?:, [^,]+)?)",
-         "is from {x}"),
-    Rule("lives_in", rf"(?:moved|relocated)(?: back)?(?: over)?(?P<from> from [^,]+?)? to {PLACE}",
-         "lives in {x}", "moved{from}", needs="person"),
-    Rule("lives_in", rf"(?:lives|is living|resides|is (?:now )?based) (?P<prep>in|at) {X}",
-         "lives{prep} {x}", needs="person"),
+         rf" (?:is|are|has always been) {X}"),
+    Rule("attribute", rf"'s (?:new |current )?(?P<what>{w.ATTRIBUTES}) (?:is|are)"
+         r" (?P<x>(?!(?:on|in|at|to|by|for|from|with|about|under|near|the same)\b).+)"),
+    Rule("scheduled", r"'s (?P<what>(?!(?:.+'s )?birthday (?:is|starts)\b).+?)"
+         r" (?:is|starts|begins|leaves|ends)", "'s {what} is", needs="dated"),
+    Rule("is_from", rf"(?:is (?:originally )?|comes |hails )from (?P<x>{PROPER})", "is from {x}"),
+    Rule("lives_in", rf"(?:moved|relocated)(?: back)?(?: over)?(?P<from> from [^,]+?)? to"
+         rf" (?P<x>{PROPER}){TAIL}", "lives in {x}", "moved{from}"),
+    Rule("lives_in", rf"lives (?:in|at) (?P<x>(?!home\b)[^,]+?(?:, {w.CAP})?){TAIL}"),
     # Work, diet, health
-    Rule("works_as", rf"(?:works|is working|is employed) as {JOB}{AT}", "works{as}{at}"),
-    Rule("works_at", rf"(?:(?:works|is working) (?:at|for)|is employed (?:at|by)) {ORG}",
-         "works{as}{at}"),
-    Rule("works_in", rf"(?:works|is working) in {X}", "works in {x}"),
+    Rule("works_as", rf"(?:works|is employed) as {JOB}{AT}", "works{works_as}{works_at}"),
+    Rule("works_at", r"(?:works|is employed) (?:at|for|by) (?P<works_at>(?!home\b|night\b).+?)"
+         r"(?: as (?P<works_as>.+))?", "works{works_as}{works_at}"),
+    Rule("works_in", rf"works in {X}"),
     Rule("works_as", rf"(?:started|got|found|took|accepted|landed|has) (?:{A} )?(?:\w+ )?"
-         rf"(?:job|position|role|work|working)(?: as {JOB})?{AT}", "works{as}{at}", "started",
-         needs="job"),
-    Rule("works_as", r"(?:got|was) promoted to (?:be )?(?P<works_as>.+)", "works{as}", "promoted!"),
-    Rule("works", rf"(?:quit|left|lost|resigned from) {A} (?:old )?(?:job|position)(?: as {JOB})?"
-         rf"{AT}", "no longer works{as}{at}", "left", needs="job", positive=False),
-    Rule("works", rf"(?:quit|left|lost|gave up) {A} job|resigned"
-         rf"(?: from {A} (?:job|position))?", positive=False),
+         rf"(?:job|position|role|working)(?: as {JOB})?{AT}", "works{works_as}{works_at}",
+         "started", needs="job"),
+    Rule("works_as", r"(?:got|was) promoted to (?P<works_as>.+)", "works{works_as}", "promoted!"),
+    Rule("works", rf"(?:quit|left|lost|resigned from) {A} (?:job|position)(?: as {JOB})?{AT}",
+         "no longer works{works_as}{works_at}", "left", needs="job", positive=False),
     Rule("works", "works", needs="negated"),
-    Rule("works", r"(?:is )?(?:retired|unemployed)(?: from .+)?"
-         r"|was (?:laid off|fired|made redundant)(?: from (?P<works_at>.+))?", positive=False),
+    Rule("works", rf"(?:quit|left|lost|gave up|resigned from) {A} (?:job|position)|resigned"
+         r"|(?:is )?(?:retired|unemployed)(?: from .+)?"
+         r"|was (?:laid off|fired|made redundant)(?: from (?P<works_at>.+))?", needs="recent",
+         positive=False),
     Rule("follows_diet", r"(?:is|became|eats|follows) (?:on )?(?:an? )?(?:strict )?"
          rf"(?P<x>{w.DIETS})(?: diet)?", "is {x}"),
     Rule("follows_diet", r"(?:eats|is eating|started eating) (?P<x>meat)(?P<again> again)?",
@@ -178,19 +158,15 @@ RULES: tuple[Rule, ...] = (
     Rule("speaks", rf"knows (?P<x>{TONGUE}{w.LANGUAGES}\b.*)", "speaks {x}"),
     Rule("learns", rf"(?:is learning|learns|started (?:learning|to learn)) {X}", "is learning {x}"),
     Rule("learns", rf"(?:is studying|studies) {X}"),
-    Rule("relationship_status", rf"(?:is|got|became) (?P<x>(?:married|engaged)(?: to .+)?|dating .+"
+    Rule("relationship_status", rf"(?:is|got) (?P<x>(?:married|engaged)(?: to .+)?|dating .+"
          rf"|single|divorced|widowed|in a relationship(?: with (?:{w.NAME}|{A} .+))?)(?: again)?",
          "is {x}"),
-    Rule("relationship_status", rf"married (?P<x>{w.NAME})", "is married to {x}"),
-    Rule("relationship_status", rf"(?:started|is) (?:dating|seeing|going out with) (?P<x>{w.NAME})",
-         "is dating {x}"),
     Rule("relationship_status", r"(?P<x>broke up with .+)"),
     Rule("has", rf"has (?:an?|one) (?P<what>{w.KIN}) named (?P<x>{w.NAME})", "'s {what} is {x}"),
     Rule("has", rf"has (?:an?|one) (?P<what>{w.KIN})"),
     # Possessions, plans, aims
     Rule("scheduled", r"has an? (?P<what>.+)", needs="dated held"),
-    Rule("owns", rf"(?:has|owns|bought|purchased|rented) (?P<x>{HELD}|their first .+)",
-         needs="held"),
+    Rule("owns", rf"(?:has|owns|bought|purchased|rented) (?P<x>{HELD})", needs="held"),
     Rule("owns", rf"(?:got|adopted) (?P<x>(?:an?|{w.COUNT}) (?:\w+ ){{0,2}}?"
          rf"(?:{w.PETS}|{w.VEHICLES})s?(?: named {w.NAME})?)"),
     Rule("owns", rf"(?:sold|gave away|got rid of|lost) {A} (?P<x>.+)", needs="held",
@@ -198,34 +174,32 @@ RULES: tuple[Rule, ...] = (
     Rule("drives", r"drives (?P<x>(?:an?|the|their|his|her) (?:[\w-]+ ){0,2}?"
          rf"(?:{w.VEHICLES}\b|{w.CAP}).*)"),
     Rule("plans", r"(?:plans|is planning|intends) to (?P<x>\w+.*)", "plans to {x}"),
-    Rule("plans", rf"(?:is going to|will) (?P<x>be (?:\w+ing|married|an? {w.BEINGS})\b.*"
-         rf"|(?!{A} |{w.CAP}|(?:be|not|let|try|tell)\b)\w+.*)", "plans to {x}", needs="dated"),
-    Rule("plans", rf"is (?P<base>{MOVING}) (?P<x>(?:back |over )?to (?:the )?{w.CAP}.*)",
-         "plans to {base} {x}"),
+    Rule("plans", rf"(?:is going to|will) (?P<x>(?!{A} |{w.CAP}|(?:not|let|try|tell)\b"
+         r"|be (?!an? |married|\w+ing))\w+.*)", "plans to {x}", needs="dated"),
+    Rule("plans", rf"is (?P<base>(?:fly|travell?|go|mov|driv|head)ing)"
+         rf" (?P<x>to (?:the )?{w.CAP}.*)", "plans to {base} {x}"),
     Rule("plans", rf"(?:booked|is planning) (?P<x>(?:{A}|\w+s) .+)"),
     Rule("plans", r"is (?P<base>(?!hoping|trying|looking|going to be\b)\w+ing)(?: (?P<x>.+))?",
          "plans to {base} {x}", needs="dated"),
     Rule("plans", rf"cancell?ed (?P<x>{A} .+)", positive=False),
-    Rule("wants", rf"wants to (?P<x>{w.AIMS}\b.*)"),
     Rule("wants", r"(?:dreams|is dreaming) of (?P<x>\w+ing .+)", "dreams of {x}"),
+    Rule("wants", r"wants to (?P<x>(?!(?:be|know|ask|say|hear|try|do|use|have|make|talk)\b).+)"),
     Rule("left", rf"(?:left|quit) (?P<x>(?!{A} ).+)", needs="dated", positive=False),
     # Being and doing
-    Rule("works_as", rf"is (?P<works_as>an? (?:[\w-]+ ){{0,3}}?{w.JOBS})"
-         rf"(?: by (?:trade|profession|training|day|night)(?: and .+)?)?{AT}", "works{as}{at}"),
+    Rule("works_as", rf"is (?P<works_as>an? (?:[\w-]+ ){{0,3}}?{w.JOBS}){AT}"
+         r"(?: by (?:trade|profession|training|day)(?: and .+)?)?", "works{works_as}{works_at}"),
     Rule("is", rf"is (?P<x>{w.TRAITS}|(?={w.CAP}){w.NATIONALITY}|(?:afraid|scared|proud) of"
          rf" .+|interested in .+|(?:good|bad) at .+|an? (?:[\w-]+ ){{0,2}}?{w.BEINGS}"
-         r"(?: (?:of|at|in|from) .+?)?(?: and an? .+)?)"),
+         r"(?: (?:of|at|in|from) .+?)?)"),
     Rule("", "drives", needs="negated"),
     *(Rule(verb, rf"{verb}(?: {X})?") for verb in ("plays", "eats", "drinks", "smokes")),
-    Rule("eats", r"(?:is|started) eating (?P<x>\w+ again)", "eats {x}"),
-    Rule("", rf"(?P<habit>(?:{w.OFTEN} )?{w.HABITS}(?: .+)?|flies"
-         rf"|{w.OFTEN} (?:{w.REGULAR} .+|drinks|smokes)"
-         rf"|drives(?: (?:an? (?:\w+ )?{w.PUBLIC}|to|at|in|on|for)\b.*))"
-         r"|(?:works|is working) (?:from|with|on|nights|remotely|part|full|freelance)\b.*"
-         r"|lives (?:alone|near|on|outside|with|together|next|by)\b.*"),
-    Rule("", r"(?:is|was) (?:training for|reading|writing|building|renovating|coaching|raising"
-         r"|working on an?|saving for|recovering from|rehearsing) .+"),
-    Rule("", rf"(?:is (?:in {w.CAP}.+|on (?:holiday|vacation))|was (?:in|at) .+)", needs="dated"),
+    Rule("", rf"(?P<habit>(?:{w.OFTEN} )?{w.HABITS}(?: .+)?|{w.OFTEN} {w.REGULAR}(?: .+)?"
+         r"|drives (?:an? (?:\w+ )?(?:taxi|cab|bus|tram|train|lorry)|to|at|in|on|for)\b.*)"
+         r"|works (?:from|with|on|at|for|nights|remotely|part|full|freelance)\b.*"
+         r"|lives (?:alone|in|at|near|on|with|together|next|by)\b.*"),
+    Rule("", r"(?:is|was) (?:training for|reading|writing|building|renovating|working on|raising"
+         r"|saving for|recovering from) .+"),
+    Rule("", rf"(?:is|was) (?:in {w.CAP}.+|on (?:holiday|vacation))", needs="dated"),
     Rule("", r"was born(?: in .+)?|(?:grew up|was raised)(?: (?:in|on|near) .+)?"
          rf"|has been to (?:the )?{w.CAP}.*"),
     Rule("", r"(?P<past>died|passed away)"),

@@ -1,14 +1,10 @@
-"""Word lists of the rules, as data. To teach the rules a word, add it here.
-
-Every list is a regex alternation (`A|B|C`) or a frozenset of lower-case words.
-"""
+"""Word lists of the rules, as data, and forms of verbs. To teach the rules a word, add it here."""
 
 from __future__ import annotations
 
+import re
 
-def words(text: str) -> frozenset[str]:
-    """The whitespace-separated words of `text` as a set."""
-    return frozenset(text.split())
+from pipeline.text.word_lists import IRREGULAR, words_of
 
 
 def either(text: str) -> str:
@@ -21,27 +17,20 @@ def either(text: str) -> str:
 CAP = r"(?-i:[A-Z\u00c0-\u00de])[\w'&.-]*"
 NAME = rf"{CAP}(?: (?:(?:van|von|de|der|la|del|bin) )*{CAP}){{0,2}}"
 COUNT = either("one, two, three, four, five, six, seven, eight, nine, ten, several, \\d\\d?")
-
 # Words without meaning for a fact; they are removed before any pattern is tried.
 ADVERBS = either(
     "really, also, just, actually, absolutely, totally, definitely, currently, now, still,"
-    " recently, finally, honestly, personally, basically, simply, truly, kinda, kind of, sort of,"
-    " quite, already, very much, genuinely, certainly, sadly, luckily, happily, officially, then"
+    " recently, finally, honestly, personally, simply, kinda, kind of, sort of, quite, already,"
+    " very much, sadly, luckily, especially, then"
 )
-# Words that limit a negation: "not just a nurse", "does not live in Berlin alone" is no contrary of
-# what it negates. The first list also has effect behind a comma: "not beer, just tea".
-LIMITERS = either("just, only, merely, simply, mainly, mostly")
-LIMITS = (
-    either(
-        "quite, that, too, so, very, much, always, all, every, both, alone, together, well, enough,"
-        " unless, except, without, instead, more than, less than, as much, kinda, kind of, sort of,"
-        " a lot, for now, right now, at the moment, yet, bad, severe, serious, mild, acute,"
-        " chronic, just"
-    )[:-1]
-    + r"|(?!(?:family|jelly|belly|butterfly|fly|lily|ally|bully|assembly|supply|anomaly|reply"
-    r"|italy)\b)(?-i:[a-z])[a-z]+ly)"
+# Words behind a negation that limit it: "not just a nurse", "does not live in Berlin alone".
+LIMITS = either(
+    "just, only, merely, quite, that, too, so, very, much, always, all, every, both, alone,"
+    " together, well, enough, unless, except, without, instead, for fun, kind of, sort of, a lot,"
+    " for now, right now, at the moment, yet, bad, severe, mild"
+    ", (?!(?:family|jelly|belly|butterfly|fly|lily|italy|reply)\\b)(?-i:[a-z])[a-z]+ly"
 )
-# Words before a statement that no comma follows, such that need a pause, and words behind one.
+# Words before a statement, also without a comma; such that need a pause; and words behind one.
 OPENERS = either(
     "hi, hi there, hello, hello there, hey, hey there, good morning, good evening, good afternoon,"
     " well, so, oh, ok, okay, yes, yeah, yep, yup, no, nope, nah, thanks, thank you, also, and,"
@@ -49,8 +38,8 @@ OPENERS = either(
     " great news, good news, bad news, quick update, a bit about me, about me, fun fact, as i said,"
     " as you know, to be honest, plus, wow, funny enough, unfortunately, sadly, luckily, because,"
     " then, just so you know, you know, sorry, in fact, please, ah, i mean, for the record,"
-    " guess what, these days, nowadays, at the moment, right now, recently, currently, now, another"
-    " thing, one more thing"
+    " guess what, these days, nowadays, at the moment, right now, recently, currently, now,"
+    " another thing, one more thing"
 )
 PAUSED = either("alright, cool, correction, great, listen, look, news, nice, note, right, sure")
 CLOSERS = either(
@@ -60,38 +49,29 @@ CLOSERS = either(
     " of course, for now, recently, either, instead, thanks, thank you, already, so far, lately,"
     " honestly, finally"
 )
-
 # Relatives of whom there is one at a time, so a new name replaces the old one.
-SINGLE_KIN = words(
-    "wife husband partner spouse girlfriend boyfriend fiancé fiancée fiance fiancee mother father"
-    " mum mom dad boss manager landlord therapist dentist doctor best_friend"
+SINGLE_KIN = words_of(
+    "wife husband partner spouse girlfriend boyfriend fiancé fiancée mother father boss manager"
+    " landlord therapist dentist doctor best_friend"
 )
-SHE = words(
-    "sister wife mother mum mom daughter girlfriend aunt grandmother grandma niece fiancée"
-    " stepmother stepsister granddaughter"
-)
-HE = words(
-    "brother husband father dad son boyfriend uncle grandfather grandpa nephew fiancé stepfather"
-    " stepbrother grandson"
-)
-ANYONE = words(
+SHE = "sister wife mother mum mom ma daughter girlfriend aunt niece fiancée"
+HE = "brother husband father dad pa son boyfriend uncle nephew fiancé"
+ANYONE = (
     "partner spouse friend colleague coworker co-worker boss manager cousin neighbour neighbor"
-    " roommate flatmate housemate teacher therapist doctor dentist landlord mentor coach child"
-    " kid twin fiance fiancee teammate"
+    " roommate flatmate housemate teacher therapist doctor dentist landlord mentor coach child kid"
+    " twin fiance fiancee teammate"
 )
-SHADES = either(
-    "older, younger, elder, big, little, twin, best, old, eldest, oldest, youngest, new, close,"
-    " late, ex, former, dear, good, only"
+KIN = (
+    "(?:(?:older|younger|elder|big|little|twin|best|oldest|youngest|old|new|close|late|ex) )*"
+    rf"(?:step|grand)?{either(f'{SHE} {HE} {ANYONE}'.replace(' ', ','))}(?:-in-law)?"
 )
-KIN = rf"(?:{SHADES} )*{either(','.join(SHE | HE | ANYONE))}(?:-in-law)?"
 PETS = either(
     "dog, cat, puppy, kitten, rabbit, bunny, hamster, guinea pig, parrot, budgie, horse, pony,"
     " tortoise, turtle, goldfish, fish, snake, lizard, gecko, ferret, canary, chicken, goat, hen"
 )
 VEHICLES = either("car, van, truck, motorcycle, motorbike, scooter, bike, bicycle, jeep, vw")
-
 # Objects of "I have a ..." and "I lost my ..." that give no fact about the speaker.
-NOT_HELD = words(
+NOT_HELD = words_of(
     "question questions problem problems issue issues idea feeling doubt doubts request error bug"
     " point suggestion suggestions minute thought thoughts task look time lot few chance favour"
     " favor hunch guess moment bit reason story update say choice go concern concerns couple sense"
@@ -107,8 +87,6 @@ CONDITIONS = r"(?:type [12] )?" + either(
     " depression, dyslexia, autism, anaemia, anemia, eczema, psoriasis, hypertension,"
     " tinnitus, celiac, coeliac, endometriosis, scoliosis, vertigo, ibs, hypothyroidism, allergies"
 )
-# Allergens that are singular before "allergy".
-COUNTABLE = words("peanut nut egg cat dog walnut almond hazelnut cashew prawn bee wasp")
 # Nouns of "I'm a ..." that are jobs, and those that are none: written as "is a ...".
 JOBS = either(
     "nurse, chef, cook, teacher, engineer, doctor, lawyer, pilot, judge, baker, barista, artist,"
@@ -139,11 +117,15 @@ TRAITS = either(
     " an? \\w+vert, a night owl, an early bird, Jewish, Muslim, Christian, Hindu, Buddhist,"
     " Catholic, Sikh, an atheist, atheist, agnostic, a non-smoker, an expat"
 )
+NOT_NAMES = either(
+    "ok, okay, fine, sorry, ready, back, done, happy, sad, tired, sure, good, great, busy, sick,"
+    " bored, lost, home, here, excited, glad, confused, stuck, afraid, hungry, not, i, yes, no"
+)
 # Foods: objects of `likes` and `allergic_to` that are entities of the kind food in the graph.
-FOODS = words(
+FOODS = words_of(
     "pizza pasta sushi chocolate coffee tea wine beer cheese bread rice meat fish chicken beef pork"
-    " salad soup curry ramen tacos noodles peanuts nuts shellfish eggs milk gluten soy strawberries"
-    " apples bananas mushrooms olives coriander cilantro ice-cream cake seafood tofu spicy food"
+    " salad soup curry ramen tacos noodles peanuts nuts shellfish eggs milk gluten soy apples"
+    " bananas mushrooms olives coriander cake seafood tofu food"
 )
 LANGUAGES = either(
     "bulgarian, chinese, croatian, czech, danish, dutch, english, estonian, filipino, finnish,"
@@ -153,20 +135,13 @@ LANGUAGES = either(
     " arabic, bengali, cantonese, catalan, esperanto, farsi, gaelic, gujarati, hebrew, hindi,"
     " latin, malay, mandarin, marathi, persian, punjabi, somali, swahili, tagalog, tamil, urdu"
 )
-NATIONALITY = (
-    either(
-        "american, argentinian, australian, austrian, bangladeshi, belgian, brazilian, british,"
-        " canadian, chilean, colombian, cuban, egyptian, ethiopian, ghanaian, indian, iranian,"
-        " iraqi, israeli, jamaican, kenyan, lebanese, malaysian, mexican, moroccan, nigerian,"
-        " pakistani, peruvian, scottish, singaporean, swiss, syrian, taiwanese, tunisian"
-    )[:-1]
-    + f"|{LANGUAGES})"
+NATIONALITY = either(
+    "american, argentinian, australian, austrian, bangladeshi, belgian, brazilian, british,"
+    " canadian, chilean, colombian, cuban, egyptian, ethiopian, ghanaian, indian, iranian, iraqi,"
+    " israeli, jamaican, kenyan, lebanese, malaysian, mexican, moroccan, nigerian, pakistani,"
+    f" peruvian, scottish, singaporean, swiss, syrian, taiwanese, tunisian, {LANGUAGES}"
 )
-NOT_NAMES = either(
-    "ok, okay, fine, sorry, ready, back, done, happy, sad, tired, sure, good, great, busy, sick,"
-    " bored, lost, home, here, excited, glad, confused, stuck, afraid, hungry, not, batman, i, pm,"
-    " am, id, yes, no"
-)
+NO_NAME = rf"(?:{NATIONALITY}|{TRAITS}|{DIETS}|{NOT_NAMES})"
 ATTRIBUTES = either(
     "surname, nickname, first name, last name, middle name, maiden name, email, email address,"
     " phone number, address, hometown, native language, mother tongue, first language, hobby,"
@@ -174,7 +149,7 @@ ATTRIBUTES = either(
     " timezone, blood type, shoe size, car, job, job title, profession, occupation, pronouns,"
     " budget, company, employer, website, major, dream, biggest fear, password hint"
 )
-# Verbs of habits, in the third person; the first list only with a word of frequency.
+# Verbs of habits, in the third person, also of others with a word of frequency.
 OFTEN = either("usually, often, always, sometimes, rarely, seldom, generally, mostly")
 REGULAR = either("eats, drinks, plays, smokes, speaks, studies, works, drives, has")
 HABITS = either(
@@ -186,34 +161,60 @@ HABITS = either(
     " photographs, donates, babysits, fosters, rents, shares, sleeps, fasts"
 )
 # Past verbs that give a fact without a date, and past verbs that give none.
-LIFE_EVENTS = words(
+LIFE_EVENTS = words_of(
     "graduated visited won adopted divorced published climbed completed founded emigrated"
     " immigrated inherited enrolled donated joined earned qualified ran dropped cancelled canceled"
     " passed lived worked studied served volunteered met"
 )
-CHATTER = words(
+CHATTER = words_of(
     "wanted needed asked tried mentioned thought noticed wondered forgot said told meant guessed"
     " hoped wished liked supposed clicked typed pressed heard knew felt seemed happened understood"
     " remembered planned decided intended was were used got"
 )
-# Pairs that are one thing.
+# Pairs that are one thing, and allergens that are singular before "allergy".
 PAIRS = either(
     "fish and chips, rock and roll, mac and cheese, salt and pepper, salt and vinegar, ham and"
-    " cheese, bread and butter, bed and breakfast, drum and bass, arts and crafts, black and white,"
-    " bacon and eggs, pride and prejudice, dungeons and dragons, science and fiction"
+    " cheese, bread and butter, bed and breakfast, drum and bass, arts and crafts, black and white"
 )
-# Words behind "cannot stand" that are about a posture, and conjunctions that open a sentence.
-POSTURES = either(
-    "up, on, by, for, straight, still, in, at, there, here, out, alone, without, with, behind,"
-    " idle, near, and, watch, upright, properly, long, because, around, back, next, to"
+COUNTABLE = words_of("peanut nut egg cat dog walnut almond hazelnut cashew prawn bee wasp")
+# Verb forms, as far as the rules need them: "live" to "lives", "flying" to "fly".
+PAST = words_of("was were did had quit learnt") | IRREGULAR.keys() - words_of("children people")
+# Verbs that end in -ed but are not past forms, and verbs without another form.
+NOT_PAST = words_of("need feed breed speed exceed succeed proceed seed")
+UNCHANGED = words_of(
+    "can cannot could will would should might may must used is has does no a the not"
 )
-CONJUNCTIONS = either(
-    "before, after, since, until, once, when, while, because, if, although, though"
-)
-# Vehicles that one drives for others: no car of one's own.
-PUBLIC = either("taxi, cab, bus, tram, train, forklift, lorry, tractor, ambulance, minibus, coach")
-# Verbs of "I want to ..." that are aims.
-AIMS = either(
-    "learn, visit, become, travel, move, start, run, write, buy, study, quit, lose, retire, open,"
-    " get better at, improve, climb, adopt, see, go to, train for, save, build, get into, get fit"
-)
+THIRD = {"have": "has", "do": "does", "am": "is", "are": "is", "be": "is", "were": "was"}
+# Stems before -ing that lose an e: of one syllable, such as "mov", and by their endings.
+SILENT_E = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|.*(?:[^eo]at|[cuv]|is|iz|[^aeioul]l)")
+DOUBLED = re.compile(r"([bdgmnprt])\1$|(?<=trave)ll$")
+
+
+def is_past(verb: str) -> bool:
+    """True if `verb` is a past form, by the list or by -ed."""
+    low = verb.lower()
+    return low in PAST or (low.endswith("ed") and low not in NOT_PAST and len(low) > 3)
+
+
+def third(verb: str) -> str:
+    """The third person singular of a base verb; past forms and modals are unchanged."""
+    low = verb.lower()
+    if low in THIRD or low in UNCHANGED or is_past(low):
+        return THIRD.get(low, low)
+    if low.endswith("y") and low[-2:-1] not in tuple("aeiou"):
+        return low[:-1] + "ies"
+    return low + ("es" if low.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+
+
+def base_of_gerund(gerund: str) -> str:
+    """The base of an -ing form: `flying` to `fly`, `running` to `run`, `moving` to `move`."""
+    stem = gerund.lower().removesuffix("ing")
+    return stem[:-1] if DOUBLED.search(stem) else stem + "e" * bool(SILENT_E.fullmatch(stem))
+
+
+def in_third_person(predicate: str) -> str:
+    """A first-person predicate in the third person: "usually goes climbing", "does not eat"."""
+    before = re.match(rf"(?:(?:{OFTEN}|never|no longer) )?", predicate, re.IGNORECASE)
+    often = before[0] if before else ""
+    head, _, rest = predicate[len(often) :].partition(" ")
+    return f"{often.lower()}{third(head)} {rest}".strip()

@@ -41,6 +41,9 @@ User is 34 years old => I turned 35. => User is 35 years old
 User works as a nurse => I work as hard as I can. => User works as a nurse
 User works as a nurse => I'm working as fast as I can. => User works as a nurse
 User works as a nurse => I work at Charité. => User works as a nurse at Charité
+User works at Charité => I work as a nurse. => User works as a nurse at Charité
+User works at a bank => I quit my job. => User no longer works at a bank
+User works at Nordwind => I retired in 2025. => User retired in 2025
 User works as a nurse => \
 I've worked at Charité since 2015. => \
 User works as a nurse at Charité (since 2015)

@@ -25,6 +25,8 @@ I'm Denise! => User's name is Denise
 My name is on the list. => -
 My name is spelled with two n's. => -
 I'm Catholic. => User is Catholic
+I'm Kenyan. => User is Kenyan
+I'm Sikh. => User is Sikh
 I'm Iraqi. => User is Iraqi
 I'm Filipino. => User is Filipino
 I'm English. => User is English
@@ -148,6 +150,9 @@ I rarely eat meat. => User rarely eats meat
 I'm allergic to peanuts and shellfish. => \
 User is allergic to peanuts | User is allergic to shellfish
 I have a severe peanut allergy. => User is allergic to peanuts
+I have severe asthma. => User has asthma
+I follow a keto diet. => User is keto
+I'm on a keto diet. => User is keto
 I'm no longer allergic to cats. => User is no longer allergic to cats
 I'm lactose intolerant. => User is lactose intolerant
 I'm diabetic. => User is diabetic
@@ -166,6 +171,11 @@ My husband's name is Karl. => User's husband is Karl
 Anna is my sister. => User's sister is Anna
 My wife is a doctor and we have two kids. => User's wife works as a doctor | User has two kids
 My wife quit her job. => User's wife quit her job
+My sister lives in Rome and works as a nurse. => \
+User's sister lives in Rome | User's sister works as a nurse
+My grandmother lives in Kiel. She loves tea. => \
+User's grandmother lives in Kiel | User's grandmother loves tea
+My mother-in-law is Eva. She loves tea. => User's mother-in-law is Eva | Eva loves tea
 My brother lives in Spain. He works as a chef. => \
 User's brother lives in Spain | User's brother works as a chef
 I have a brother who works at Google. => User has a brother | User's brother works at Google
@@ -277,6 +287,8 @@ I don't live in Paris. => User does not live in Paris
 I don't speak German. => User does not speak German
 I don't have any allergies. => User does not have any allergies
 I got divorced last year. => User is divorced (since 2025)
+I married Karl in 2015. => User is married to Karl (since 2015)
+I started dating Anna last month. => User is dating Anna (since 2026-02)
 I broke up with Anna. => User broke up with Anna
 I have a meeting with Sarah tomorrow at 10am. => \
 User has a meeting with Sarah on 2026-03-10 at 10am
@@ -368,6 +380,8 @@ I speak four languages. => User speaks four languages
 I speak sign language. => User speaks sign language
 I speak only Welsh. => User speaks only Welsh
 My exam moved to Friday. => User's exam moved to 2026-03-13
+My exam moved to May 5. => User's exam moved to 2026-05-05
+My appointment moved to the 14th. => User's appointment moved to 2026-03-14
 My exam was postponed to Thursday. => User's exam was postponed to 2026-03-12
 I'm in a relationship with chocolate. => -
 I'm in a relationship with Anna. => User is in a relationship with Anna

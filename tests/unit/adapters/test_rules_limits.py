@@ -3,22 +3,22 @@
 import asyncio
 import time
 from datetime import UTC, datetime
-from itertools import count
+from uuid import UUID
 
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel, decide
 from pipeline.adapters.model_rules.extract import (
+    MOST_BATCH_CHARS,
     MOST_BATCH_FACTS,
-    MOST_CONTEXT_CPU_S,
-    MOST_CPU_S,
+    MOST_CONTEXT_CHARS,
     MOST_MESSAGE_CHARS,
     NOT_UNDERSTOOD,
     TOO_LONG,
     extract_facts,
 )
 from pipeline.domain.events import Instructions
-from pipeline.domain.facts import Fact, Outcome
+from pipeline.domain.facts import Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest
 
@@ -84,39 +84,35 @@ async def test_a_long_list_of_facts_is_cut_at_the_limit_and_decided_fast() -> No
     assert time.perf_counter() - started < BOUND_S
 
 
-def test_reading_stops_when_the_cpu_budget_is_spent() -> None:
-    ticks = count()
-    answer = extract_facts(
-        request("I like tea. I like jazz. I like chess."), clock=lambda: next(ticks) * 0.75
-    )
-    assert [fact.text for fact in answer.value] == ["User likes tea"]
-    assert (answer.note, answer.left_out) == (TOO_LONG, (0,))
+def test_events_beyond_the_characters_of_a_batch_are_left_out_and_named() -> None:
+    long = "I like tea. " * (MOST_MESSAGE_CHARS // len("I like tea. "))
+    events = MOST_BATCH_CHARS // len(long) + 1
+    messages = [
+        SourcedMessage(Source(event, 0), Message(Role.USER, long), SAID_AT)
+        for event in range(events)
+    ]
+    answer = extract_facts(ExtractionRequest(messages))
+    assert [fact.source.event for fact in answer.value] == list(range(events - 1))
+    assert (answer.note, answer.left_out) == (TOO_LONG, (events - 1,))
 
 
-def test_a_long_context_takes_no_time_from_the_messages() -> None:
-    ticks = count()
-    extraction = request("I like tea.")
-    long = [Message(Role.USER, "My sister Ines called. " * 800)] * 3
-    answer = extract_facts(
-        ExtractionRequest(extraction.messages, long),
-        clock=lambda: next(ticks) * MOST_CONTEXT_CPU_S / 9,
-    )
-    assert [fact.text for fact in answer.value] == ["User likes tea"]
-    assert (answer.note, answer.left_out) == (NOT_UNDERSTOOD, ())
+@pytest.mark.parametrize(("chars", "facts"), [(0, 1), (MOST_CONTEXT_CHARS, 0)])
+def test_only_the_end_of_the_context_is_read(chars: int, facts: int) -> None:
+    extraction = request("She lives in Porto.")
+    context = [Message(Role.USER, "My sister Ines called."), Message(Role.USER, "." * chars)]
+    answer = extract_facts(ExtractionRequest(extraction.messages, context))
+    assert len(answer.value) == facts
 
 
 @pytest.mark.parametrize("events", [1, 8])
 def test_what_is_read_of_an_event_does_not_depend_on_its_batch(events: int) -> None:
+    # A batch of several events has up to 6,000 tokens, which are fewer characters than 8 of these.
     long = "I like tea. " * 500
     messages = [
         SourcedMessage(Source(event, 0), Message(Role.USER, long), SAID_AT)
         for event in range(events)
     ]
-    # The budget is counted in readings of the clock: CPU time depends on the machine.
-    ticks = count()
-    answer = extract_facts(
-        ExtractionRequest(messages), clock=lambda: next(ticks) * MOST_CPU_S / 5_000
-    )
+    answer = extract_facts(ExtractionRequest(messages))
     assert [fact.source.event for fact in answer.value] == list(range(events))
     assert answer.left_out == ()
 
@@ -153,18 +149,15 @@ def test_the_events_behind_the_last_fact_that_fits_are_named() -> None:
     assert answer.left_out == (2, 3)
 
 
-def test_facts_beyond_the_limit_of_comparisons_are_added_and_say_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(decide, "MOST_PAIRS", 3)
-    texts = [f"User likes sport{at}" for at in range(4)] + ["User asks to forget: likes sport1"]
-    facts = [Fact(text, Source(0, 0), Role.USER) for text in texts]
-    decisions = decide.decide_facts(facts, [])
-    assert [d.outcome for d in decisions] == [Outcome.ADD] * 4 + [Outcome.NOOP]
-    assert [d.reason for d in decisions[4:]] == [decide.NOT_SOUGHT]
-    facts = [*facts[:4], Fact("User likes sport0", Source(0, 0), Role.USER)]
-    assert decide.decide_facts(facts, [])[4].reason == decide.NOT_COMPARED
-    assert decide.decide_facts(facts, [])[4].text == "User likes sport0"
+def test_a_fact_is_compared_with_the_nearest_memories_only() -> None:
+    fact = Fact("User likes tea", Source(0, 0), Role.USER)
+    far = Neighbour(UUID(int=0), "User likes tea", 0.1)
+    near = [
+        Neighbour(UUID(int=at + 1), f"User likes sport{at}", 0.9)
+        for at in range(decide.MOST_COMPARED)
+    ]
+    assert decide.decide_facts([fact], [far, *near[1:]])[0].outcome is Outcome.NOOP
+    assert decide.decide_facts([fact], [far, *near])[0].outcome is Outcome.ADD
 
 
 async def test_the_event_loop_turns_while_a_long_message_is_read() -> None:

@@ -19,7 +19,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from pipeline.adapters.model_rules.curate import curate
+from pipeline.adapters.model_rules.decide import curate
 from pipeline.adapters.model_rules.fill import fill, fill_fields
 from pipeline.domain import candidates, conflicts
 from pipeline.domain.conflicts import Statement
@@ -55,7 +55,6 @@ PACKAGES = (
     "pipeline.search.bm25",
     "pipeline.adapters.model_rules.extract", "pipeline.adapters.model_rules.decide",
     "pipeline.adapters.model_rules.relate", "pipeline.adapters.model_rules.fill",
-    "pipeline.adapters.model_rules.curate",
 )  # fmt: skip
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 NO_TEXT = "It reads no text."
@@ -132,6 +131,7 @@ BUILDERS: Mapping[Any, Callable[[str], Any]] = {
     Sequence[StoredRelation]: lambda text: [],
     Cardinality | None: lambda text: None,
     Mapping[str, str] | None: lambda text: {},
+    dict[str, str]: lambda text: {"User": text, "he": text, "she": text},
 }
 
 
@@ -204,7 +204,7 @@ CALLS: Mapping[str, Callable[[str], object]] = {
     "pipeline.search.signals.set_signals": set_signals_of,
     "pipeline.adapters.model_rules.fill.fill": lambda text: fill(SHAPE, parts(text)),
     "pipeline.adapters.model_rules.fill.fill_fields": lambda text: fill_fields(SHAPE, parts(text)),
-    "pipeline.adapters.model_rules.curate.curate": lambda text: curate(
+    "pipeline.adapters.model_rules.decide.curate": lambda text: curate(
         CurationRequest([CuratedMemory(part, NOW) for part in parts(text)][:50], [range(50)])
     ),
 }
