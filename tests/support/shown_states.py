@@ -35,6 +35,8 @@ SELECT 'conflicts', id, marked::text, until::text FROM (
             FROM conflict_members a, conflict_members b, memories m, memories o
             WHERE a.conflict_id = c.id AND b.conflict_id = c.id
               AND b.memory_id = a.against_id AND a.memory_id = b.against_id
+              -- Each pair once; a statement does not contradict itself.
+              AND a.memory_id < b.memory_id
               AND m.id = a.memory_id AND m.lane_id = a.lane_id AND m.text_hash = a.text_hash
               AND o.id = b.memory_id AND o.lane_id = b.lane_id AND o.text_hash = b.text_hash
               AND m.state = 'ACTIVE' AND o.state = 'ACTIVE')
