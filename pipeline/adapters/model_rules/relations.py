@@ -26,7 +26,7 @@ KINDS = {
     FactKind.OTHER: "is",
 }
 RELATIONS = {name: kind for kind, names in KINDS.items() for name in names.split()}
-# Those with one value at a time, and those of which each item of a list is a value.
+# SINGLE: relations with one value at a time. LISTED: each item of a list is a value.
 SINGLE = words_of(
     "named has_birthday is_from lives_in is_aged drives attribute relationship_status works_as"
     " works_at favourite follows_diet scheduled"

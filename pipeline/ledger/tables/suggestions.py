@@ -71,8 +71,8 @@ suggestions = Table(
         postgresql_with={"fastupdate": "off"},
         postgresql_where=text("state = 'OPEN'"),
     ),
-    # Those that a change of a memory outdates. Without a list of pending entries, which each
-    # look-up would read.
+    # Open suggestions by memory: a change of the memory marks them as outdated. fastupdate is off,
+    # because each look-up would read the list of pending entries.
     Index(
         "ix_suggestions_current",
         "targets",
