@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pipeline.domain.errors import Overloaded
 
 FULL_S = 60.0
+# Number of buckets from which full ones are dropped. The next time is at twice the number that is
+# left, so that a request does not visit all keys in use.
 MOST_KEYS = 10_000
 
 
@@ -49,6 +51,7 @@ class RateLimit:
     per_minute: int = 0
     clock: Callable[[], float] = time.monotonic
     _full_at: dict[Hashable, float] = field(default_factory=dict)
+    _drop_from: int = field(default_factory=lambda: MOST_KEYS)
 
     def take(self, key: Hashable) -> Allowance | None:
         """Count one request, unless the bucket is empty; None if `per_minute` is 0 (no limit)."""
@@ -64,8 +67,9 @@ class RateLimit:
         return self._standing(used_s)
 
     def _fill(self, key: Hashable, now: float, used_s: float) -> None:
-        if len(self._full_at) >= MOST_KEYS:
+        if len(self._full_at) >= self._drop_from:
             self._full_at = {key: at for key, at in self._full_at.items() if at > now}
+            self._drop_from = max(MOST_KEYS, 2 * len(self._full_at))
         self._full_at[key] = now + used_s
 
     def _standing(self, used_s: float, *, retry_after_s: int = 0) -> Allowance:

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from api.auth.rate_limit import Allowance, RateLimit
+from api.auth.rate_limit import MOST_KEYS, Allowance, RateLimit
 from pipeline.domain.errors import Overloaded
 
 KEY = uuid4()
@@ -93,3 +93,22 @@ def test_buckets_that_are_full_again_are_let_go(monkeypatch: pytest.MonkeyPatch)
     clock.now += 2
     taken(limit)
     assert len(limit._full_at) == 1
+
+
+@dataclass(frozen=True)
+class CountedKey:
+    """A key that counts its hashes: a limit that copies all its buckets hashes each key again."""
+
+    number: int
+    hashes: list[int]
+
+    def __hash__(self) -> int:
+        self.hashes.append(self.number)
+        return self.number
+
+
+def test_a_request_does_not_visit_all_keys_in_use() -> None:
+    limit, hashes = RateLimit(60, Clock()), list[int]()
+    for number in range(2 * MOST_KEYS):
+        limit.take(CountedKey(number, hashes))
+    assert len(hashes) < 10 * 2 * MOST_KEYS
