@@ -94,10 +94,11 @@ def apply_writes(
         reviewed = [(_review(write, own, memories, limit), write) for write in own]
         stored = False
         for refusal, write in sorted(reviewed, key=lambda pair: _rank(pair[0], pair[1], memories)):
-            if refusal is None:
-                change = _apply(write, memories)
-            else:
+            # An earlier decision may have changed the memory for which the review allowed this one.
+            if refusal := refusal or _protection(write, memories):
                 change = _withhold(write, refusal, memories, stored=stored)
+            else:
+                change = _apply(write, memories)
             change = _contested(replace(change, write=write), memories)
             stored = stored or _stores(change)
             if change.outcome is not Outcome.NOOP or write.target is not None:
@@ -323,9 +324,10 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
     contested = not memories.is_over(target.expiration_date) and undecided(
         Statement.of_fact(write.fact, write.said_at, write.event.id), Statement.of(target)
     )
-    if contested or target.protection is not None:
-        refusal = Refusal(target.protection or UNDECIDED, suggested=not contested)
-        return None if not contested and _leaves(write, target, memories) else refusal
+    if contested:
+        return Refusal(target.protection or UNDECIDED, suggested=False)
+    if target.protection is not None:
+        return _protection(write, memories)
     deletes = write.outcome is Outcome.DELETE
     change = conservation.Replacement(
         old=target.text,
@@ -347,11 +349,25 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
     return Refusal(refused.reason, suggested=not of_past) if refused else None
 
 
-def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:
-    """Tell if an UPDATE or DELETE does not change its target: it is older, or adds no text."""
-    if _is_older(write, target):
-        return True
-    return write.outcome is Outcome.UPDATE and _same_text(write, memories) is not None
+def _protection(write: Write, memories: ScopeMemories) -> Refusal | None:
+    """The reason to withhold a change of a pinned or edited memory, or None.
+
+    None also if the change would not reach it: the statement is older, or its text is stored.
+    """
+    target = memories.active(write.target)
+    if write.outcome not in (Outcome.UPDATE, Outcome.DELETE) or target is None or target.immutable:
+        return None
+    if target.protection is None or _is_older(write, target):
+        return None
+    if write.outcome is Outcome.UPDATE and _is_stored(write, memories):
+        return None
+    return Refusal(target.protection)
+
+
+def _is_stored(write: Write, memories: ScopeMemories) -> bool:
+    """Tell if an active memory of the scope has the text, or a person has deleted it."""
+    key = text_hash(write.text)
+    return key in memories.by_text or (write.event.id, key) in memories.forgotten
 
 
 def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored: bool) -> Change:

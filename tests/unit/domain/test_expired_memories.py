@@ -72,6 +72,17 @@ def test_an_expired_memory_stays_so(values: dict[str, object], options: dict[str
     assert change.reason == "She said so. (It has expired.)"
 
 
+def test_an_expired_memory_holds_again_in_place_of_an_update_of_a_pinned_one() -> None:
+    pinned = memory("Maya lives in Oslo.", 12, pinned=True)
+    memories = scope_memories(replace(memory(), expiration_date=EXPIRED), pinned)
+    memories.today = TODAY
+    update = write(Outcome.UPDATE, "Maya lives in Bern.", target=pinned.id)
+    [change] = apply_writes([update], memories)
+    assert change.after is not None
+    assert (change.memory_id, change.after.expiration_date) == (OLD, None)
+    assert memories.by_id[pinned.id] == pinned
+
+
 def test_a_memory_expires_behind_its_day() -> None:
     memories = expired()
     memories.today = EXPIRED

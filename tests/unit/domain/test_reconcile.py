@@ -239,6 +239,19 @@ def test_a_pinned_memory_is_merged_into_none() -> None:
     assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, OTHER, None)
 
 
+def test_a_pinned_memory_stays_if_an_earlier_decision_rewords_the_memory_with_its_new_text() -> (
+    None
+):
+    pinned, holder = memory(pinned=True), memory("Maya lives in Porto.", 12)
+    memories = scope_memories(pinned, holder)
+    reworded = write(Outcome.UPDATE, "Maya lives in Porto with Jon.", target=OTHER)
+    changes = apply_writes([reworded, write(Outcome.UPDATE, target=OLD)], memories)
+    assert [change.outcome for change in changes] == [Outcome.UPDATE, Outcome.NOOP]
+    assert memories.by_id[OLD] == pinned
+    assert changes[1].suggestion is not None
+    assert changes[1].suggestion.targets == ((OLD, pinned.version),)
+
+
 def test_an_update_to_the_same_text_is_a_noop() -> None:
     planned = write(Outcome.UPDATE, "Maya lives in Bern.", target=OLD)
     [change] = apply_writes([planned], scope_memories(memory()))

@@ -69,6 +69,12 @@ def test_no_answer_changes_a_memory_that_a_person_has_pinned_or_edited(
     any_answer()
 
 
+@pytest.mark.parametrize("seed", [4_224, 44_080])
+def test_several_decisions_on_one_fact_change_no_protected_memory(seed: int) -> None:
+    """An earlier decision rewords the memory that has the text of a later one."""
+    check(seed, hostile=True)
+
+
 def test_the_same_answers_do_change_memories_without_protection() -> None:
     """The check above can fail: random answers do change memories that are not protected."""
     assert sum(changes_of(seed) for seed in range(200)) > 0
