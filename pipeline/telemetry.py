@@ -110,6 +110,10 @@ swept = Counter(
 sweeper_ticks = Counter(
     "memlane_sweeper_ticks", "Ticks of the sweeper, about one each `MEMLANE_SWEEP_S`."
 )
+vector_writes_failed = Counter(
+    "memlane_vector_writes_failed",
+    "Writes of a collection that the vector store did not answer. They are tried again.",
+)
 projections_repaired = Counter("memlane_projections_repaired", "Vectors written by the sweeper.")
 graph_mirror_lag_seconds = Gauge(
     "memlane_graph_mirror_lag_seconds",

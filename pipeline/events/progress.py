@@ -30,6 +30,8 @@ from pipeline.ledger.tables import events, lanes, memories, relations
 
 # Maximum number of unfinished events that are counted, and of lanes whose relations are looked up.
 MOST_PENDING = MOST_LANES = 1_000
+# Maximum number of memories that are few: their vectors cost less to read than the index to search.
+FEW = 200
 
 
 @cache
@@ -53,23 +55,27 @@ def progress_query() -> Select[Any]:
 
 
 @cache
-def lane_states_query(*pinned: str) -> Select[int, bool, bool]:
+def lane_states_query(*pinned: str) -> Select[int, bool, bool, bool]:
     """The query of `Events.lane_states`.
 
-    Its work is bounded for an owner of very many lanes: it counts up to MOST_PENDING events, and
-    takes lanes beyond MOST_LANES for lanes with relations.
+    Its work is bounded for an owner of very many lanes: it counts up to MOST_PENDING events and FEW
+    memories, and takes lanes beyond MOST_LANES for lanes with relations.
     """
-    stale = exists().where(
-        memories.c.owed,
+    current = and_(
         memories.c.state == "ACTIVE",
-        memories.c.embedder == bindparam("embedder", type_=Text),
         memories.c.project_id == IN_PROJECT,
         *(memories.c[name] == bindparam(name, type_=Text) for name in pinned),
     )
+    stale = exists().where(
+        memories.c.owed, memories.c.embedder == bindparam("embedder", type_=Text), current
+    )
+    counted = select(memories.c.id).where(current).limit(FEW + 1).subquery("counted")
+    number = select(func.count()).select_from(counted).scalar_subquery()
     return select(
         _pending(*pinned).label("pending"),
         _related(*pinned).label("related"),
         stale.correlate(None).label("stale"),
+        (number <= FEW).label("few"),
     )
 
 

@@ -99,12 +99,14 @@ class EventEnd:
 @dataclass(frozen=True, slots=True)
 class LaneStates:
     """State of lanes. `pending`: events that have not ended. `related`: there are current
-    relations. `stale`: the vector index lacks the latest vector of a memory.
+    relations. `stale`: the vector index lacks the latest vector of a memory. `few`: they have at
+    most FEW memories.
     """
 
     pending: int
     related: bool
     stale: bool
+    few: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +261,7 @@ class Events:
         """Return the state of the lanes with these entity ids, and of their vectors."""
         values = {"in_project": project_id, "embedder": embedder, **pinned}
         [row] = await self._direct.rows(lane_states_query(*pinned), values)
-        return LaneStates(pending=row.pending, related=row.related, stale=row.stale)
+        return LaneStates(row.pending, row.related, row.stale, row.few)
 
     async def _views(
         self, query: ClauseElement | Compiled, values: Mapping[str, Any], *, whole: bool

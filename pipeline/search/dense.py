@@ -1,6 +1,7 @@
 """Dense channel: the passages nearest to a query in meaning.
 
-    ids only        index ──► 200 nearest ──► enough of them match? ──► done
+    ids only        few memories ──► compare all of them from the ledger, exactly
+                    └─► more: index ──► 200 nearest ──► enough of them match? ──► done
     further filter  ledger: count the matches ──► ≤ 5,000: compare all of them, exactly
                                               └─► more: index, 200 ► 1,000 ► 5,000 nearest
     much not yet in the index                    ≤ 5,000: compare all of them, exactly
@@ -29,6 +30,7 @@ from pipeline.domain.filters import Filter, covers, of_pins_only
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector
+from pipeline.events.progress import FEW
 from pipeline.ports import Embedder, VectorHit
 from pipeline.search.candidates import Candidate
 from pipeline.search.ports import SearchStores
@@ -64,7 +66,7 @@ class DenseQuery:
     """Query of the channel.
 
     `least`: lowest cosine that counts. `enough`: number of such passages needed. `stale`: the index
-    may lack the latest vector of a memory.
+    may lack the latest vector of a memory. `few`: the ids of the filter have few memories.
     """
 
     project_id: ProjectId
@@ -74,6 +76,7 @@ class DenseQuery:
     least: float
     enough: int
     stale: bool = True
+    few: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> Dens
     try:
         if query.where.is_current:
             return await _current(query, stores, limit=limit)
-        exact = await _exact(query, stores, limit=limit)
+        exact = await _exact(query, stores, limit=limit, most=MOST_EXACT)
         return exact or DenseHits(query.vector, exact=True, incomplete=True)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
@@ -119,10 +122,13 @@ async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> Dens
 async def _current(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits:
     """Return the first hits among current passages: exactly, or those of the index."""
     by_ids = of_pins_only(query.filter)
-    exact = None if by_ids else await _exact(query, stores, limit=limit)
+    most = FEW if by_ids else MOST_EXACT
+    exact = None
+    if query.few or not by_ids:
+        exact = await _exact(query, stores, limit=limit, most=most)
     hits = exact or await _indexed(query, stores, limit=limit)
     if hits.partial and by_ids:
-        return await _exact(query, stores, limit=limit) or hits
+        return await _exact(query, stores, limit=limit, most=MOST_EXACT) or hits
     return hits
 
 
@@ -143,8 +149,10 @@ async def widened(
 ) -> DenseHits:
     """Query more of the index, after first hits that are short."""
     try:
-        if of_pins_only(query.filter) and (exact := await _exact(query, stores, limit=limit)):
-            return exact
+        if of_pins_only(query.filter):
+            exact = await _exact(query, stores, limit=limit, most=MOST_EXACT)
+            if exact is not None:
+                return exact
         return await _wider(hits, query, stores, limit=limit)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
@@ -169,15 +177,17 @@ async def _wider(
     return replace(hits, incomplete=True)
 
 
-async def _exact(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits | None:
-    """Compare all matches with the ledger's vectors; None if they are too many."""
+async def _exact(
+    query: DenseQuery, stores: DenseStores, *, limit: int, most: int
+) -> DenseHits | None:
+    """Compare all matches with the ledger's vectors; None if they are more than `most`."""
     passages, embedder = stores.ledger.passages, stores.embedder.name
     where = query.where.with_vectors(turns=stores.turns is not None)
     if where is None:
         return DenseHits(query.vector, exact=True)
-    if await passages.count(where, embedder=embedder, stop=MOST_EXACT + 1) > MOST_EXACT:
+    packed = await passages.vectors(where, embedder=embedder, most=most)
+    if packed is None:
         return None
-    packed = await passages.vectors(where, embedder=embedder)
     [cosines] = compared(packed, [query.vector])
     return DenseHits(query.vector, _best(cosines, limit), exact=True)
 

@@ -384,6 +384,7 @@ async def _ranked(
         least=query.scale.cosine(query.threshold),
         enough=query.top_k,
         stale=lane_states is None or lane_states.stale,
+        few=lane_states is not None and lane_states.few,
     )
     limit = _limit(query)
     words, dense, (walk, on_chains) = await asyncio.gather(

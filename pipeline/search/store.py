@@ -35,6 +35,7 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
+    null,
     or_,
     select,
     true,
@@ -226,16 +227,17 @@ class Passages:
         }
         return WordStatistics(texts, max(row["length"] or 1, 1), holding, row["counted"])
 
-    async def count(self, where: Where, *, embedder: str, stop: int) -> int:
-        """Count the matching passages with a vector of this embedder, up to `stop`."""
-        values = {**where.values, "embedder": embedder, "stop": stop}
-        [(count,)] = await self._rows(_counted, where.shape, values)
-        return int(count)
+    async def vectors(
+        self, where: Where, *, embedder: str, most: int
+    ) -> list[tuple[PassageKey, bytes]] | None:
+        """Return the packed vectors of all matching passages; None if there are more than `most`.
 
-    async def vectors(self, where: Where, *, embedder: str) -> list[tuple[PassageKey, bytes]]:
-        """Return the packed vectors of all matching passages."""
-        values = {**where.values, "embedder": embedder}
+        Passages without a vector of this embedder are left out.
+        """
+        values = {**where.values, "embedder": embedder, "most": most}
         rows = await self._rows(_vectors, where.shape, values)
+        if any(row.id is None for row in rows):
+            return None
         return [(PassageKey(id_, ordinal), embedding) for id_, ordinal, embedding in rows]
 
     async def matching(self, where: Where, keys: Sequence[PassageKey]) -> list[PassageKey]:
@@ -442,15 +444,17 @@ def _scope(shape: Shape) -> CTE:
     return union_all(*parts).cte("scope")
 
 
-def _counted(shape: Shape) -> ClauseElement:
-    some = union_all(*(part.limit(bindparam("stop", type_=Integer)) for part in _embedded(shape)))
-    return select(func.least(func.count(), bindparam("stop", type_=Integer))).select_from(
-        some.subquery()
-    )
-
-
 def _vectors(shape: Shape) -> ClauseElement:
-    return union_all(*_embedded(shape))
+    """Select (id, ordinal, embedding) of all matching passages.
+
+    If there are more than `most`, select one row without an id instead, and read no vector.
+    """
+    most, parts = bindparam("most", type_=Integer), _embedded(shape)
+    some = union_all(*(part.limit(most + 1) for part in parts))
+    counted = select(func.count().label("passages")).select_from(some.subquery()).cte("counted")
+    passages = select(counted.c.passages).scalar_subquery()
+    more = select(null(), null(), null()).where(passages > most)
+    return union_all(*(part.where(passages <= most) for part in parts), more)
 
 
 def _embedded(shape: Shape) -> list[Select[Any]]:

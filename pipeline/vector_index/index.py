@@ -21,6 +21,7 @@ from uuid import UUID
 import numpy as np
 import structlog
 
+from pipeline import telemetry
 from pipeline.domain.errors import (
     CollectionMissing,
     ModelRejected,
@@ -144,6 +145,7 @@ class VectorIndex:
                 await self.large.write(own, some)
             except StoreUnavailable as error:
                 failure = error
+                telemetry.vector_writes_failed.inc()
                 written += [replace(row, version=UNKNOWN) for row in some]
                 if not await self.answers():
                     break

@@ -8,10 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from deploy.stack.servers import Chroma
+from pipeline.events.progress import FEW
 from tests.support.stack import Client, Stack, wait_until
 
 TURN = ("I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba.")
 QUERY = "Which instrument does the user play?"
+AT_ONCE = 100
+
+
+async def fill(client: Client) -> None:
+    """Add more memories than are compared from the ledger."""
+    for start in range(0, FEW + 1, AT_ONCE):
+        trips = [f"Trip {n} went to harbour {n}." for n in range(start, start + AT_ONCE)]
+        messages = [{"role": "user", "content": trip} for trip in trips]
+        body = {"messages": messages, "user_id": "maya", "infer": False}
+        answer = await client.http.post("/v3/memories/add/", json=body)
+        await client.ended(answer.json()["event_id"])
 
 
 async def answers(client: Client) -> list[tuple[Any, Any]]:
@@ -25,7 +37,7 @@ async def answers(client: Client) -> list[tuple[Any, Any]]:
     return [(hit["id"], round(hit["score"], 4)) for hit in hits]
 
 
-async def test_without_chroma_search_answers_from_words_and_an_emptied_one_is_filled_again(
+async def test_without_chroma_few_memories_are_searched_and_an_emptied_one_is_filled_again(
     tmp_path: Path,
 ) -> None:
     with Chroma(tmp_path / "vectors") as chroma:
@@ -33,9 +45,14 @@ async def test_without_chroma_search_answers_from_words_and_an_emptied_one_is_fi
         with stack:
             async with stack.client() as client:
                 await client.ended(await client.add("maya", *TURN))
-                before = await answers(client)
-                assert len(before) == len(TURN)
+                few = await answers(client)
+                assert len(few) == len(TURN)
+                chroma.kill()
+                assert await answers(client) == few
+                chroma.start()
 
+                await fill(client)
+                before = await answers(client)
                 chroma.kill()
                 answer = await client.search("maya", "tuba")
                 assert answer["degraded"]
@@ -60,6 +77,7 @@ async def test_the_stack_moves_to_pgvector_and_finds_the_same(tmp_path: Path) ->
     with stack:
         async with stack.client() as client:
             await client.ended(await client.add("maya", *TURN))
+            await fill(client)
             before = await answers(client)
             done = moved.command("reindex")
             assert done.returncode == 0, done.stdout + done.stderr

@@ -30,6 +30,7 @@ BAD, GOOD = (f'memlane_http_answers_total{ADD},status="{status}"}}' for status i
 SLOW = {QUICK: "0+8x70", ALL: "0+10x70"}, {QUICK: "0+10x70", ALL: "0+10x70"}
 FAILING = {BAD: "0+2x70", GOOD: "0+8x70"}, {BAD: "0x70", GOOD: "0+8x70"}
 AGE = "memlane_queue_dispatchable_seconds"
+WRITES_FAILED = "memlane_vector_writes_failed_total"
 WAITS = 'memlane_queue_waiting_seconds{reason="%s"}'
 RUNS = 'memlane_stage_seconds_count{stage="extract"}'
 Series = dict[str, str]
@@ -75,8 +76,12 @@ CASES: dict[str, tuple[Series, Series]] = {
     "MemlaneProviderDown": waits("LLM_UNAVAILABLE"),
     "MemlaneProviderRejects": waits("LLM_REJECTED"),
     "MemlaneStoreDown": (
-        {"memlane_searches_without_vectors_total": "0+3x70"},
-        {"memlane_searches_without_vectors_total": "7x70", WAITS % "STORE_UNAVAILABLE": "0x70"},
+        {"memlane_searches_without_vectors_total": "7x70", WRITES_FAILED: "0+3x70"},
+        {
+            "memlane_searches_without_vectors_total": "7x70",
+            WRITES_FAILED: "7x70",
+            WAITS % "STORE_UNAVAILABLE": "0x70",
+        },
     ),
     "MemlaneDeadLetters": (
         {'memlane_events_ended_total{status="FAILED",code="POISON_CRASH"}': "0+3x70"},

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from pipeline.search import dense
 from pipeline.stores import Ledger
 from tests.support.api_service import Service, serving
 
@@ -28,3 +29,9 @@ async def shared(module_ledger: Ledger) -> AsyncIterator[Service]:
     """One service for all tests that change nothing."""
     async with serving(module_ledger) as built:
         yield built
+
+
+@pytest.fixture
+def few_in_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search few memories in the index, as many are."""
+    monkeypatch.setattr(dense, "FEW", -1)

@@ -213,6 +213,7 @@ async def test_a_key_cannot_be_checked_without_the_ledger(ledger: Ledger) -> Non
     await nowhere.close()
 
 
+@pytest.mark.usefixtures("few_in_index")
 async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None:
     await service.add("I drive a Saab.")
     away = ChromaVectors(UNREACHABLE_URL)

@@ -308,6 +308,7 @@ class Meeting:
             await self.all.wait()
 
 
+@pytest.mark.usefixtures("few_in_index")
 @pytest.mark.parametrize("other", ["embedder", "index"])
 async def test_words_are_compared_while_the_embedder_or_the_index_computes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, other: str
@@ -414,6 +415,7 @@ async def test_the_question_of_a_search_is_embedded_before_texts_that_wait(engin
     assert embedder.embedded == ["Saab", "a batch edit"]
 
 
+@pytest.mark.usefixtures("few_in_index")
 async def test_without_vectors_words_find_turns_and_facts(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -533,6 +535,7 @@ async def test_the_right_sentence_is_first(
     assert (await texts(engine, question))[0] == SENTENCES[language][place]
 
 
+@pytest.mark.usefixtures("few_in_index")
 async def test_a_memory_that_the_index_lacks_is_compared_by_its_vector_in_the_ledger(
     engine: Engine,
 ) -> None:
@@ -544,6 +547,7 @@ async def test_a_memory_that_the_index_lacks_is_compared_by_its_vector_in_the_le
     assert hit.score.signals.semantic > 0.9
 
 
+@pytest.mark.usefixtures("few_in_index")
 async def test_a_scope_without_stale_vectors_reads_none(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

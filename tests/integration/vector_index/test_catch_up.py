@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import func, select, text
 
+from pipeline import telemetry
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.filters import parse
 from pipeline.ledger.tables import memories
@@ -55,6 +56,12 @@ async def test_collections_written_before_an_error_are_recorded(engine: Engine) 
     assert await stale(engine) == 0
 
 
+def writes_failed() -> float:
+    """Value of the counter."""
+    [family] = telemetry.vector_writes_failed.collect()
+    return next(s.value for s in family.samples if s.name.endswith("_total"))
+
+
 class OneBroken(InMemoryVectors):
     """Store that answers, but not for its first collection."""
 
@@ -73,8 +80,10 @@ async def test_a_collection_that_fails_keeps_no_other_from_being_written(engine:
     await engine.drain()
     index, broken = engine.services.index, OneBroken()
     fragile = VectorIndex(broken, index.source, engine.services.embedder, buckets=64)
+    before = writes_failed()
     with pytest.raises(StoreUnavailable):
         await fragile.catch_up()
+    assert writes_failed() == before + 1
     records = [await broken.list(name, where={}, limit=10) for name in await broken.list_cols()]
     written = sum(map(len, records))
     assert written > 1

@@ -15,7 +15,7 @@ from pipeline.search import store
 from pipeline.search.where import Where
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
-BUILDERS = (store._by_words, store._counted, store._vectors, store._matching, store._candidates)
+BUILDERS = (store._by_words, store._vectors, store._matching, store._candidates)
 
 
 def statements(snapshot: Snapshot) -> list[str]:
