@@ -17,7 +17,7 @@ import pytest
 from memlane_client import AsyncMemlane, Memlane, NotEnded, OutboxClosed, OutboxFull, Rejected
 from memlane_client.operations import Add, new_add
 from memlane_client.outbox.journal import GRACE_S, End, Journal, Tail, encoded
-from memlane_client.outbox.queue import MOST_TRIES
+from memlane_client.outbox.queue import MOST_FOLLOWERS, MOST_TRIES
 from memlane_client.outbox.sender import Sender
 
 HOUR_S = 3_600.0
@@ -357,6 +357,52 @@ async def test_no_add_is_set_aside_while_the_server_accepts_none(
     assert api.accepted == {user_id: ["bad"] for user_id in users}
     assert api.requests - len(users) <= 100 * HOUR_S / 15 + 10
     assert run.journal.refused() == []
+
+
+@pytest.mark.parametrize("bad", [1, 3])
+async def test_adds_that_fail_in_the_only_scope_are_set_aside_once_the_next_one_is_accepted(
+    api: FakeApi, tmp_path: Path, bad: int
+) -> None:
+    run = Simulation(api, tmp_path)
+    texts = [*(f"bad {number}" for number in range(bad)), "next", "last"]
+    for text in texts:
+        run.journal.append(add(text))
+    api.answer = bad_fails
+    await run.until(HOUR_S)
+    rows = run.journal.refused()
+    assert [row["body"]["messages"][0]["content"] for row in rows] == texts[:bad]
+    assert {row["status"] for row in rows} == {500}
+    assert api.accepted == {"maya": ["next", "last"]}
+    failed = api.requests - len(api.events)
+    assert MOST_TRIES * bad <= failed < 4 * MOST_TRIES * bad
+
+
+async def test_an_add_that_fails_in_the_only_scope_waits_until_a_later_add_shows_its_fault(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    run = Simulation(api, tmp_path)
+    run.journal.append(add("bad"))
+    api.answer = bad_fails
+    await run.until(HOUR_S)
+    assert run.journal.refused() == []
+    run.journal.append(add("next"))
+    await run.until(2 * HOUR_S)
+    assert [row["status"] for row in run.journal.refused()] == [500]
+    assert api.accepted == {"maya": ["next"]}
+
+
+async def test_a_server_that_fails_for_days_for_the_only_scope_loses_neither_adds_nor_order(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    run = Simulation(api, tmp_path)
+    texts = [f"bad {number}" for number in range(30)]
+    for text in texts:
+        run.journal.append(add(text))
+    api.answer = lambda request: bad_fails(request) if run.now < 100 * HOUR_S else None
+    await run.until(200 * HOUR_S)
+    assert api.accepted == {"maya": texts}
+    assert run.journal.refused() == []
+    assert api.requests <= (1 + MOST_FOLLOWERS) * (100 * HOUR_S / 15 + 10)
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])

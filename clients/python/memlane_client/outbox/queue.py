@@ -17,19 +17,22 @@ BLOCKED_S = 30.0
 # Tries of an add that alone gets a 500, in about six minutes.
 MOST_TRIES = 10
 TRIES_OF_ONE = Retries(first_s=1.0, longest_s=300.0)
+# Adds of the same scope that are tried right after one that failed: is the server at fault?
+MOST_FOLLOWERS = 8
 
 
 @dataclass(slots=True)
 class FailingAdd:
     """The oldest add of a scope, after a 500. `tries`: those between which others were accepted.
 
-    `accepted`: number of accepted adds of the queue at its last try.
+    `accepted`: number of accepted adds of the queue at its last try. `rounds`: all its tries.
     """
 
     reason: str
     next_at: float
     accepted: int
     tries: int = 1
+    rounds: int = 0
 
 
 @dataclass(slots=True)
@@ -64,11 +67,12 @@ class DeliveryQueue:
     def finish(self, entry: Entry, *, accepted: bool) -> None:
         """Remove an add that the server accepted or refused: the server is up."""
         lane = self.lanes[entry.add.lane]
-        lane.popleft()
+        if lane[0] is entry:
+            self._failing.pop(entry.add.lane, None)
+        lane.remove(entry)
         if not lane:
             del self.lanes[entry.add.lane]
         self._accepted += accepted
-        self._failing.pop(entry.add.lane, None)
         self._failures, self._next_at = 0, 0.0
         self.blocked = next((failing.reason for failing in self._failing.values()), None)
 
@@ -84,8 +88,20 @@ class DeliveryQueue:
             failing = self._failing[entry.add.lane] = FailingAdd(reason, now, self._accepted)
         elif failing.accepted < self._accepted:
             failing.tries, failing.accepted = failing.tries + 1, self._accepted
+        failing.rounds += 1
         failing.next_at = now + TRIES_OF_ONE.pause_s(failing.tries)
         return failing.tries >= MOST_TRIES
+
+    def followers(self, entry: Entry) -> list[Entry]:
+        """Adds of the scope to try right after the oldest one got a 500, until one is accepted.
+
+        None for the first tries, then one more after each MOST_TRIES, so that each add before the
+        last one has had as many. An accepted one shows that the server works and that those before
+        are at fault. Otherwise the server may fail for every add, and all of them stay in order.
+        """
+        lane = self.lanes[entry.add.lane]
+        count = min(self._failing[entry.add.lane].rounds // MOST_TRIES, MOST_FOLLOWERS)
+        return list(lane)[1 : count + 1]
 
     def fail(self, now: float, reason: str, *, pause_s: float | None = None) -> None:
         """Wait before the next attempt. `pause_s`: the server's Retry-After."""

@@ -59,37 +59,64 @@ class Sender:
 
     async def _deliver(self, entry: Entry) -> None:
         """Send one add. A failure that another attempt may repair leaves it in the queue."""
+        failure = await self._try(entry)
+        if not isinstance(failure, ApiError):
+            return
+        if self.queue.fail_one(entry, self.clock(), str(failure)):
+            self._set_aside(entry, failure)
+        else:
+            await self._try_followers(entry, failure)
+
+    async def _try_followers(self, entry: Entry, failure: ApiError) -> None:
+        """Look for the fault after many tries: an accepted add sets aside those before it."""
+        failed = [(entry, failure)]
+        for follower in self.queue.followers(entry):
+            match await self._try(follower):
+                case ApiError() as another:
+                    failed.append((follower, another))
+                case accepted:
+                    for bad, reason in failed if accepted else ():
+                        self._set_aside(bad, reason)
+                    return
+
+    async def _try(self, entry: Entry) -> ApiError | bool:
+        """Send one add, and record its end. Returns a 500, else True if it was accepted."""
         call = entry.add.call()
         try:
             response = await self.http.send(call.request(self.http))
         except httpx.RequestError as error:  # also a damaged response
             self.queue.fail(self.clock(), f"no response: {type(error).__name__}")
-            return
-        self._judge(entry, response)
+            return False
+        return self._judge(entry, response)
 
-    def _judge(self, entry: Entry, response: httpx.Response) -> None:
-        """Record the end of an add, or leave it in the queue."""
+    def _judge(self, entry: Entry, response: httpx.Response) -> ApiError | bool:
+        """Record the end of an add, or leave it in the queue. Returns as `_try`."""
         match error_of(response):
             case None:
-                self._accepted(entry, response)
+                return self._accepted(entry, response)
             case Rejected() as refusal:
                 self._finish(entry, End(entry.add.key, status=refusal.status, reason=str(refusal)))
             case AccessDenied() | Missing() as wrong:
                 self.queue.block(self.clock(), str(wrong))
             case ApiError(status=httpx.codes.INTERNAL_SERVER_ERROR) as failure:
-                if self.queue.fail_one(entry, self.clock(), str(failure)):
-                    reason = f"set aside after {MOST_TRIES} tries: {failure}"
-                    self._finish(entry, End(entry.add.key, status=failure.status, reason=reason))
+                return failure
             case ApiError() as failure:
                 self.queue.fail(self.clock(), str(failure), pause_s=failure.retry_after_s)
+        return False
 
-    def _accepted(self, entry: Entry, response: httpx.Response) -> None:
-        """Record the event of an accepted add, unless another server has answered."""
+    def _accepted(self, entry: Entry, response: httpx.Response) -> bool:
+        """Record the event of an accepted add. False if another server has answered."""
         event_id = _event_id(response)
         if event_id is None:
             self.queue.block(self.clock(), "the server at this URL is no Memlane")
-        else:
-            self._finish(entry, End(entry.add.key, event_id=event_id))
+            return False
+        self._finish(entry, End(entry.add.key, event_id=event_id))
+        return True
+
+    def _set_aside(self, entry: Entry, failure: ApiError) -> None:
+        """Put an add that always fails with the refused ones, so that the next one is sent."""
+        reason = f"set aside after {MOST_TRIES} tries: {failure}"
+        self._finish(entry, End(entry.add.key, status=failure.status, reason=reason))
 
     def _finish(self, entry: Entry, end: End) -> None:
         self.journal.finish(entry, end)
