@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from typing import Any
 
 from fastapi.responses import StreamingResponse
@@ -69,6 +69,17 @@ class LimitedStream(StreamingResponse):
             first = await anext(self._pieces, b"")
             self.body_iterator = _after(first, self._pieces)
             await super().__call__(scope, receive, send)
+
+
+async def while_valid(
+    pieces: AsyncGenerator[bytes], valid: Callable[[], Awaitable[bool]]
+) -> AsyncGenerator[bytes]:
+    """The pieces, until the key of the request is not valid: a long answer ends early then."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if not await valid():
+                return
+            yield piece
 
 
 async def _after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.auth.tenant import Caller
+from api.auth.tenant import Caller, Validity
 from api.dependencies import Given
 from api.http.ids import EntityIds
-from api.http.streams import LimitedStream
+from api.http.streams import LimitedStream, while_valid
 from api.http.strict_json import StrictJson
 from api.transfer import responses as transfer_responses
 from api.transfer.requests import ImportRequest
@@ -26,14 +26,15 @@ class JsonLines(LimitedStream):
 
 
 @router.get("/export/", response_class=JsonLines)
-async def export(api: Given, project: Caller, ids: EntityIds) -> JsonLines:
+async def export(api: Given, project: Caller, ids: EntityIds, valid: Validity) -> JsonLines:
     """Everything that is stored of the scopes with these ids, or of the project, as lines of JSON:
     see [Export format](../reference/export-format.md).
 
     Temporary runs are left out, and events that have not ended. The file is one snapshot. If a read
-    fails it ends early, without a line of type `end`. 429 while two others of the project run.
+    fails, or the key is revoked or expires, it ends early, without a line of type `end`. 429 while
+    two others of the project run.
     """
-    lines = api.stores.ledger.export.lines(project.id, ids)
+    lines = while_valid(api.stores.ledger.export.lines(project.id, ids), valid)
     return JsonLines(lines, place=api.exports.place(project.id), headers=AS_FILE)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -22,7 +22,7 @@ AS_FILE = {
 }
 
 
-async def download(api: Api, project: Project, user_id: str) -> AsyncIterator[bytes]:
+async def download(api: Api, project: Project, user_id: str) -> AsyncGenerator[bytes]:
     """Yield the parts of the file. If a read fails, it ends early and is no valid JSON."""
     yield b'{"user_id":' + orjson.dumps(user_id) + b',"memories":['
     separator = b""

@@ -8,11 +8,12 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from api.audit import recording as audit
-from api.auth.tenant import Caller, Granted
+from api.auth.tenant import Caller, Granted, Validity
 from api.auth.users import OfUser, UserReading
 from api.dependencies import Given
 from api.http.ids import uuid
 from api.http.shared_responses import DoneJson, ResultsJson
+from api.http.streams import while_valid
 from api.http.strict_json import StrictJson
 from api.user_tokens import responses as user_token_responses
 from api.user_tokens.download import AS_FILE, download
@@ -74,13 +75,15 @@ async def revoke_user_tokens(
 
 @router.get("/v1/users/{user_id:path}/download/", response_model=UserDownloadJson)
 async def download_user(
-    user_id: str, api: Given, project: UserReading, user: OfUser
+    user_id: str, api: Given, project: UserReading, user: OfUser, valid: Validity
 ) -> StreamingResponse:
     """Everything that is stored of a user as one JSON file: memories with their source messages,
-    and all messages.
+    and all messages. If a read fails, or the key is revoked or expires, it ends early and is no
+    valid JSON.
     """
     if user is not None and user_id != user:
         raise NotFound("A user's token downloads only its own user.")
     if not user_id.strip():
         raise InvalidInput("Give the id of a user.")
-    return StreamingResponse(download(api, project, user_id), headers=AS_FILE)
+    parts = while_valid(download(api, project, user_id), valid)
+    return StreamingResponse(parts, headers=AS_FILE)

@@ -7,7 +7,7 @@ their ids, each with its events, memories, entities, relations, summaries and co
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -96,7 +96,9 @@ class Export:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="REPEATABLE READ")
 
-    async def lines(self, project_id: ProjectId, pinned: Mapping[str, str]) -> AsyncIterator[bytes]:
+    async def lines(
+        self, project_id: ProjectId, pinned: Mapping[str, str]
+    ) -> AsyncGenerator[bytes]:
         """Yield the lines of the scopes with the `pinned` ids; of all scopes, if there are none.
 
         Temporary runs are left out, and events that have not ended.

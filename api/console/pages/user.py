@@ -26,6 +26,7 @@ from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
 from api.errors import Unauthorized
 from api.http.ids import uuid
+from api.http.streams import while_valid
 from api.lists.requests import ListRequest
 from api.memories import responses as memory_responses
 from api.memories import routes
@@ -169,8 +170,13 @@ async def delete(
 
 @router.post("/download")
 async def download_all(api: Given, visit: Visit) -> Response:
-    """Everything that is stored of the user, as a file."""
-    return StreamingResponse(download(api, visit.project, visit.user_id), headers=AS_FILE)
+    """Everything that is stored of the user, as a file. It ends early with the token."""
+
+    async def is_valid() -> bool:
+        return await api.keys.grant(visit.token) is not None
+
+    parts = while_valid(download(api, visit.project, visit.user_id), is_valid)
+    return StreamingResponse(parts, headers=AS_FILE)
 
 
 @router.post("/erase")

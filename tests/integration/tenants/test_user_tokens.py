@@ -17,6 +17,7 @@ from pipeline.ledger.tables import user_tokens
 from pipeline.stores import Ledger
 from tests.integration.api.test_across import CASES, RUN_ID, Case
 from tests.support.api_service import LIST, MAYA, SEARCH, Service, error_of, serving
+from tests.support.slow_reader import read_slowly
 from tests.support.tenant import Tenant
 
 TOKENS = "/v1/user-tokens/"
@@ -245,6 +246,28 @@ async def test_a_download_has_all_memories_and_messages_of_the_user(both: Tenant
     assert OTHERS not in answer.text
     other = await both.client.get("/v1/users/jon/download/", headers=headers)
     assert other.status_code == 404
+
+
+@pytest.mark.parametrize("own_page", [False, True])
+async def test_a_download_ends_early_once_its_token_is_revoked(
+    both: Tenant, own_page: bool
+) -> None:
+    token = await make(both, Right.READ)
+
+    async def revoke() -> None:
+        await both.client.delete(f"{TOKENS}{token['id']}/")
+
+    if own_page:
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        body = f"token={token['token']}".encode()
+        saved = await read_slowly(
+            both.service.app, "/user/download", form, after_first=revoke, method="POST", body=body
+        )
+    else:
+        saved = await read_slowly(
+            both.service.app, "/v1/users/maya/download/", asking(token), after_first=revoke
+        )
+    assert saved == b'{"user_id":"maya","memories":['
 
 
 async def test_a_download_among_changes_has_each_other_memory_once(

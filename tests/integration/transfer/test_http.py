@@ -24,6 +24,7 @@ from pipeline.settings import Settings
 from pipeline.transfer.records import MOST_FAULTS, MOST_ROWS, MemoryRecord, read_lines
 from tests.integration.replays.test_replay import failed
 from tests.support.api_service import MAYA, Service, error_of
+from tests.support.slow_reader import read_slowly
 
 EXPORT, IMPORT = "/v1/transfer/export/", "/v1/transfer/import/"
 AT = "2026-03-01T09:00:00Z"
@@ -175,6 +176,22 @@ async def test_the_export_has_a_header_and_an_end(service: Service) -> None:
     assert rows[-1]["lines"]["event"] == 1
     other = await service.client.get(EXPORT, params={"user_id": "noah"})
     assert [orjson.loads(line)["type"] for line in other.text.splitlines()] == ["header", "end"]
+
+
+async def test_the_export_ends_early_once_its_key_is_revoked(service: Service) -> None:
+    await service.add("I live in Porto.")
+    made = await service.client.post("/v1/keys/", json={"name": "x", "scope": "read"})
+    headers = {"Authorization": f"Token {made.json()['key']}"}
+
+    async def revoke() -> None:
+        await service.client.delete(f"/v1/keys/{made.json()['id']}/")
+
+    exported = await read_slowly(service.app, EXPORT, headers, after_first=revoke)
+    assert [orjson.loads(line)["type"] for line in exported.splitlines()] == ["header"]
+    # Its place and its connection are free again.
+    with ExitStack() as others:
+        for _ in range(MOST_EXPORTS):
+            others.enter_context(service.api.exports.place(service.engine.project.id))
 
 
 @pytest.mark.parametrize(
