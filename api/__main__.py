@@ -17,7 +17,7 @@ from api.app import create_app
 from api.http import server as http_server
 from api.http.server import Peers
 from api.standby import announce
-from pipeline import bootstrap, settings, telemetry
+from pipeline import bootstrap, startup, telemetry
 from pipeline.cpu_thread import share_gil
 from pipeline.settings import Settings
 
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--busy-file", type=Path, help="created once the process is busy")
     arguments = parser.parse_args()
     share_gil()
-    configured = settings.load()
+    configured = startup.load()
     telemetry.configure_logs(configured.log_level, process="api")
     bootstrap.trace(configured, process="api")
     allow_files(configured.max_connections + OTHER_FILES)

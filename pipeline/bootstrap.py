@@ -43,6 +43,7 @@ from pipeline.models.vector_length import LengthChecked
 from pipeline.ports import CompactableStore, Embedder, MemoryModel, Reranker, VectorStore
 from pipeline.seals.keys import SealKeys
 from pipeline.settings import Settings, openai_environment
+from pipeline.startup import required
 from pipeline.stores import Ledger, Pools
 from pipeline.vector_index.compaction import Compaction
 from pipeline.vector_index.index import VectorIndex
@@ -200,7 +201,7 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
 
     Errors: InvalidInput if MEMLANE_DATABASE_URL is not set.
     """
-    url = _required(settings.database_url, "database_url")
+    url = required(settings.database_url, "database_url")
     engine = connect(url, pool_size=settings.database_pool, name=name)
     lanes = Lanes(
         engine,
@@ -224,7 +225,7 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
 
 def build_end_notifications(settings: Settings, receiver: Receiver) -> EndNotifications:
     """Notifications of ended events, on one more connection of this process."""
-    url = _required(settings.database_url, "database_url")
+    url = required(settings.database_url, "database_url")
     return EndNotifications(connect(url, pool_size=1), receiver)
 
 
@@ -232,11 +233,11 @@ def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
     """The configured vector store. Errors: InvalidInput if its URL is not set."""
     match settings.vectors:
         case "chroma":
-            return ChromaVectors(_required(settings.chroma_url, "chroma_url"))
+            return ChromaVectors(required(settings.chroma_url, "chroma_url"))
         case "pgvector":
             return Pgvector(ledger.engine)
         case "qdrant":
-            url = _required(settings.qdrant_url, "qdrant_url")
+            url = required(settings.qdrant_url, "qdrant_url")
             return Qdrant(url, api_key=_secret(settings.qdrant_api_key))
 
 
@@ -253,7 +254,7 @@ def build_mirroring(settings: Settings, ledger: Ledger) -> Mirroring | None:
     except ImportError as error:
         raise InvalidInput("MEMLANE_GRAPH_STORE=bolt needs `pip install memlane[bolt]`.") from error
     server = BoltGraph(
-        _required(settings.bolt_url, "bolt_url"),
+        required(settings.bolt_url, "bolt_url"),
         user=settings.bolt_user,
         password=_secret(settings.bolt_password),
         database=settings.bolt_database,
@@ -430,16 +431,6 @@ async def warm_embedder(embedder: Embedder) -> None:
     """Load the local embedder now. A process that is not used never loads it: it takes 90 MB."""
     if embedder.name == MINILM:  # a remote embedder may cost money
         await embedder.embed(["warm"])
-
-
-def _required(value: str | SecretStr | None, name: str) -> str:
-    """The value of a setting. Errors: InvalidInput if it is not set."""
-    if value is None:
-        raise InvalidInput(
-            f"MEMLANE_{name.upper()} is not set. The local stack sets it for its own processes;"
-            " a process started by itself needs it."
-        )
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
 def _secret(value: SecretStr | None) -> str | None:

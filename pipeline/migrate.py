@@ -25,6 +25,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
+from pydantic import ValidationError
 from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -36,6 +37,7 @@ from pipeline.ledger.failures import LedgerUnavailable, sqlstate
 from pipeline.ledger.locks import advisory_lock
 from pipeline.ledger.upgrade_plan import Catalog, MigrationPlan, plan
 from pipeline.reindex.store import Indexes
+from pipeline.startup import REFUSED, sentence
 from pipeline.tenants.projects import Projects
 from pipeline.vector_index.names import index_name
 
@@ -79,7 +81,6 @@ NO_ANSWER = (
     " and password, and that it runs."
 )
 NO_LEDGER = "There is no ledger yet: run `make up` (or `pipeline.migrate`) first."
-REFUSED = 2  # exit code
 OLDEST_PGVECTOR = (0, 8)  # the first with iterative index scans
 NO_PGVECTOR = (
     "MEMLANE_VECTORS=pgvector needs the extension pgvector, 0.8 or newer, in the ledger's "
@@ -323,6 +324,9 @@ if __name__ == "__main__":
         sys.exit(str(error))
     except LedgerUnavailable as error:
         sys.exit(NO_ANSWER.format(reason=error.reason))
-    except (InvalidInput, SettingsMissing) as error:
+    except SettingsMissing as error:
         sys.stderr.write(f"{error}\n")
+        sys.exit(REFUSED)
+    except (InvalidInput, ValidationError) as error:
+        sys.stderr.write(f"{sentence(error)}\n")
         sys.exit(REFUSED)

@@ -135,9 +135,10 @@ class Watchdog:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread, if it was started."""
         self._closed.set()
-        self._thread.join(self._every_s)
+        if self._thread.ident is not None:
+            self._thread.join(self._every_s)
         faulthandler.cancel_dump_traceback_later()
 
     def look(self) -> Look:

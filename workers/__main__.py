@@ -13,7 +13,7 @@ import structlog
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, task_unknown, worker_ready
 
-from pipeline import bootstrap, settings, telemetry
+from pipeline import bootstrap, startup, telemetry
 from pipeline.cpu_thread import share_gil
 from pipeline.watchdog import Watchdog
 from workers.app import make_app
@@ -46,7 +46,7 @@ def _log_dropped(name: str, **_: Any) -> None:
 def main() -> None:
     """Run one worker process until it is stopped by a signal."""
     arguments = _arguments()
-    configured = settings.load()
+    configured = startup.load()
     share_gil()
     telemetry.configure_logs(configured.log_level, process=arguments.name)
     bootstrap.trace(configured, process=arguments.name)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from celery import Celery
 from kombu.entity import Queue
 
-from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import StageName
 from pipeline.settings import Settings
+from pipeline.startup import required
 from workers import kombu_transport
 from workers.fair_queues import QUEUES
 
@@ -24,14 +24,8 @@ def make_app(settings: Settings, low_fits: Callable[[], bool] = lambda: True) ->
 
     Errors: InvalidInput if MEMLANE_BROKER_URL is not set.
     """
-    if settings.broker_url is None:
-        raise InvalidInput(
-            "MEMLANE_BROKER_URL is not set. The local stack sets it for its own processes;"
-            " a process started by itself needs it."
-        )
-    app = Celery(
-        "memlane", broker=settings.broker_url.get_secret_value(), amqp=kombu_transport.AMQP
-    )
+    broker = required(settings.broker_url, "broker_url")
+    app = Celery("memlane", broker=broker, amqp=kombu_transport.AMQP)
     app.conf.update(
         # The status is in the ledger; a result backend costs 29 to 63 % more CPU for each task.
         task_ignore_result=True,

@@ -10,12 +10,14 @@ import sys
 import time
 
 import uvloop
+from pydantic import ValidationError
 
 from pipeline import bootstrap, settings, telemetry
 from pipeline.domain.errors import Conflict, InvalidInput, TransientError
 from pipeline.migrate import add_pgvector, require_ledger
 from pipeline.reindex.service import reindex
 from pipeline.reindex.store import ReindexProgress
+from pipeline.startup import REFUSED, sentence
 
 MENDED, WHOLE = 0, 3
 LINE_EVERY_S = 1.0
@@ -74,5 +76,8 @@ async def run() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(uvloop.run(run()))
-    except (Conflict, InvalidInput, TransientError) as error:
+    except (Conflict, TransientError) as error:
         sys.exit(str(error))
+    except (InvalidInput, ValidationError) as error:
+        sys.stderr.write(f"{sentence(error)}\n")
+        sys.exit(REFUSED)

@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from pipeline import bootstrap, settings, telemetry
+from pipeline import bootstrap, startup, telemetry
 from pipeline.cpu_thread import share_gil
 from pipeline.curator.store import RunLimits
 from pipeline.domain.errors import StoreUnavailable
@@ -258,7 +258,7 @@ async def sweep_until(stopped: asyncio.Event, sweeper: Sweeper, *, every_s: floa
 
 async def run(ready_file: Path | None) -> None:
     """Run the sweeper until SIGTERM or SIGINT. `ready_file`: created once it is about to start."""
-    configured = settings.load()
+    configured = startup.load()
     share_gil()
     telemetry.configure_logs(configured.log_level, process="sweeper")
     bootstrap.trace(configured, process="sweeper")

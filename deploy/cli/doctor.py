@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import httpx
+
 from deploy.cli import ledger_checks
 from deploy.cli.findings import CheckStatus, Finding
 from deploy.cli.recovery import database_url
@@ -27,6 +29,8 @@ from pipeline.settings import Settings
 
 LEAST_FREE_BYTES = 2**30
 PYTHON = "3.11"
+# Time for an API to answer: it is on this host.
+PORT_S = 2.0
 RULES_NOTE = f"{RULES}: fixed rules, no language model. Set MEMLANE_LLM__MODEL to use one"
 
 
@@ -114,13 +118,24 @@ def check_stack(layout: Layout, *, running: bool) -> Finding:
 
 
 def check_port(port: int, *, running: bool) -> Finding:
-    """Check that the API's port is free, or used by this stack."""
+    """Check that the API's port is free, or used by this stack or by an API without a stack."""
     if running:
         return Finding("port", CheckStatus.OK, f"{port}, used by this stack")
+    if version := api_version(port):
+        return Finding("port", CheckStatus.OK, f"{port}, used by an API of Memlane {version}")
     if reason := ports.problem(port):
         text = f"{port} of {ports.HOST} cannot be used: {reason}"
         return Finding("port", CheckStatus.FAIL, text, "set MEMLANE_PORT to another one")
     return Finding("port", CheckStatus.OK, f"{port} is free")
+
+
+def api_version(port: int) -> str | None:
+    """Version of the API that listens on a port of this host, as in a container; None without."""
+    try:
+        answer = httpx.get(f"http://{ports.HOST}:{port}/healthz", timeout=PORT_S).json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    return str(answer["version"]) if isinstance(answer, dict) and "version" in answer else None
 
 
 def check_key(layout: Layout) -> list[Finding]:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from deploy.stack.failure import StackError
-from pipeline import settings
 from pipeline.domain.errors import InvalidInput
+from pipeline.startup import sentence
 
 FAILED, USAGE = 1, 2
 
@@ -26,7 +26,7 @@ def exit_code(action: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the exit
         return 0
     except (InvalidInput, ValidationError) as error:
-        print(bad_values(error) if isinstance(error, ValidationError) else error, file=sys.stderr)
+        print(sentence(error), file=sys.stderr)
         return USAGE
     except StackError as error:
         print(error, file=sys.stderr)
@@ -37,16 +37,3 @@ def _flushed(code: int) -> int:
     """The exit code, once the output is written: here a closed pipe can be handled."""
     sys.stdout.flush()
     return code
-
-
-def bad_values(error: ValidationError) -> str:
-    """One line for each invalid variable, without its value, which may be secret.
-
-    The message about several variables together names them itself.
-    """
-    lines = []
-    for problem in error.errors():
-        name = (settings.PREFIX + "__".join(map(str, problem["loc"]))).upper()
-        text = problem["msg"].removeprefix("Value error, ")
-        lines.append(f"{name}: {text}" if problem["loc"] else text)
-    return "\n".join(lines)

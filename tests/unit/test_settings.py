@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from deploy.stack.exits import bad_values
 from pipeline import settings
 from pipeline.bootstrap import build_reranker
 from pipeline.domain.errors import InvalidInput
 from pipeline.model_settings import RULES, ModelSettings
 from pipeline.settings import Settings, known_names, load, openai_environment
+from pipeline.startup import bad_values
 
 
 @pytest.fixture(autouse=True)

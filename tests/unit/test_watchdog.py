@@ -74,6 +74,13 @@ def test_the_watchdog_ends_a_process_that_hangs() -> None:
     assert codes == [EXIT_CODE]
 
 
+def test_a_watchdog_that_never_started_is_closed() -> None:
+    """As in a worker that gets SIGTERM while it waits for its broker."""
+    watchdog = Watchdog(Hung(), lambda: 0, most=2, stuck_s=60)
+    watchdog.close()
+    assert watchdog._closed.is_set()
+
+
 def test_a_look_compares_with_the_one_before() -> None:
     runtime = Hung()
     watchdog = Watchdog(runtime, lambda: 7, most=1, stuck_s=60)

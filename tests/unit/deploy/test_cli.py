@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +278,37 @@ def test_a_port_in_use_is_a_failure_that_names_its_setting() -> None:
         "set MEMLANE_PORT to another one",
     )
     assert show([finding]) == 1
+
+
+class OneAnswer(BaseHTTPRequestHandler):
+    body = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"status": "ok", "version": "0.2.0"}', CheckStatus.OK),
+        (b'{"status": "ok"}', CheckStatus.FAIL),
+        (b"hello", CheckStatus.FAIL),
+        (b"7", CheckStatus.FAIL),
+    ],
+)
+def test_a_port_of_an_api_without_a_stack_is_in_order(body: bytes, status: CheckStatus) -> None:
+    """As in a container, where the command runs beside the API."""
+    answer = type("Answer", (OneAnswer,), {"body": body})
+    with HTTPServer((ports.HOST, 0), answer) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        finding = doctor.check_port(server.server_port, running=False)
+    assert finding.status is status
+    if status is CheckStatus.OK:
+        assert finding.text.endswith("used by an API of Memlane 0.2.0")
 
 
 def test_a_stack_without_its_key_file_is_a_warning(tmp_path: Path) -> None:
