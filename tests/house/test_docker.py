@@ -10,6 +10,7 @@ from importlib.metadata import version
 import pytest
 from pydantic import SecretStr
 
+from deploy.cli.plan import CONNECTIONS
 from deploy.stack.programs import CHILD_ENVIRONMENT, PROGRAMS
 from pipeline.settings import Settings, known_names
 from tests.support.compose import FOLDER, ComposeService, example_values, services
@@ -28,6 +29,17 @@ def test_the_services_are_the_processes_of_the_stack() -> None:
     }
     assert {service.name for service in OURS} == {"migrate", "api", "worker", "sweeper"}
     assert services()["worker"].raw["deploy"]["replicas"] == 2
+
+
+def test_postgresql_has_the_connections_of_the_scale_that_the_page_shows() -> None:
+    """Beside API, sweeper and workers: a command, and the connections of the superuser."""
+    page = (FOLDER.parents[1] / "docs/howto/docker.md").read_text("utf-8")
+    workers = re.search(r"--scale worker=(\d+)", page)
+    options = " ".join(services()["postgres"].command)
+    allowed = re.search(r"max_connections=(\d+)", options)
+    assert workers
+    assert allowed
+    assert (int(workers[1]) + 3) * CONNECTIONS <= int(allowed[1]) - 3
 
 
 @pytest.mark.parametrize("service", OURS, ids=lambda service: service.name)
