@@ -105,8 +105,12 @@ class Composed:
         lines = [line for line in example if line.partition("=")[0] not in given]
         lines += [f"{name}={value}" for name, value in given.items()]
         (self.folder / ".env").write_text("\n".join(lines), "utf-8")
-        self.run("up", "--detach")
-        self.ready()
+        try:
+            self.run("up", "--detach")
+            self.ready()
+        except BaseException:
+            self.run("down", "--volumes")
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

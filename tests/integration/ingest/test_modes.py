@@ -212,6 +212,19 @@ async def test_a_budget_of_yesterday_is_not_spent_today(engine: Engine, model: P
     assert (event.mode, event.mode_reason) == (Mode.CONSOLIDATE, None)
 
 
+@pytest.mark.parametrize(("days_before", "mode"), [(0, Mode.TURNS), (1, Mode.CONSOLIDATE)])
+async def test_a_budget_per_month_begins_with_the_first_day_in_utc(
+    engine: Engine, model: Priced, days_before: int, mode: Mode
+) -> None:
+    await set_project(engine, budget={"project": {"tokens": 2 * TOKENS, "per": "month"}})
+    await added(engine, "I live in Bern.")
+    first = "date_trunc('month', now() AT TIME ZONE 'UTC')::date"
+    moved = text(f"UPDATE usage_daily SET day = {first} - CAST(:days AS integer)")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(moved, {"days": days_before})
+    assert (await engine.event(await added(engine, "I like tea."))).mode == mode
+
+
 async def test_an_export_fails_by_name_when_the_budget_is_used_up(
     engine: Engine, model: Priced
 ) -> None:
