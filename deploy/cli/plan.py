@@ -13,22 +13,24 @@ from typing import Annotated
 
 import typer
 
-# CPU milliseconds of an event, and of a search, by program. Source: `make bench`, the runs
-# drain-default (distinct users) and search-chroma (16 callers), on the slower of two machines: the
-# one of docs/benchmarks/hosted.json takes half of it.
-EVENT_MS = {"API": 2.3, "workers": 6.3, "PostgreSQL": 5.0, "vector store": 6.1, "sweeper": 1.1}
-SEARCH_MS = {"API": 9.6, "workers": 0.0, "PostgreSQL": 3.7, "vector store": 5.3, "sweeper": 0.3}
+# CPU milliseconds of an event, and of a search, by program. Source: docs/benchmarks/hosted.json of
+# this day, written by `make bench`: the runs drain-default (distinct users) and search-chroma (16
+# callers). tests/unit/deploy/test_plan.py compares them, so a new recording changes them too.
+RECORDED = "2026-11-27"
+EVENT_MS = {"API": 1.2, "workers": 3.5, "PostgreSQL": 4.2, "vector store": 4.2, "sweeper": 0.8}
+SEARCH_MS = {"API": 5.0, "workers": 0.0, "PostgreSQL": 2.5, "vector store": 2.9, "sweeper": 0.1}
 # Share of a core that is used at the planned load: the rest is for peaks.
 USED = 0.7
 # Bytes in PostgreSQL of an event and of a memory with their indexes, receipts and history, without
-# vectors. Source: `make bench ARGS=growth`, the sizes at 1,000,000 memories.
+# vectors. Source: docs/benchmarks/growth.json, the sizes at 1,000,000 memories, and the rows of the
+# other four stages, which `make bench ARGS=growth` does not fill.
 EVENT_BYTES, MEMORY_BYTES = 2_000, 2_300
 # Stage outputs of an event, kept for MEMLANE_RETENTION_DAYS.
 OUTPUT_BYTES = 3_000
 # Bytes of a vector's component: in PostgreSQL, and again in the memory of the vector store, whose
 # graph comes on top.
 FLOAT_BYTES = 4
-# Megabytes of a process under load with remote models. Source: rss_mb of hosted.json.
+# Megabytes of a process under load with remote models. Source: the largest rss_mb of the two runs.
 API_MB, WORKER_MB, SWEEPER_MB, SERVERS_MB = 190, 200, 150, 150
 # Events that a worker process has in progress at once (MEMLANE_WORKER_CONCURRENCY).
 AT_ONCE = 100
@@ -45,6 +47,7 @@ class PlannedLoad:
 
     `events`, `searches`: per second at the peak. `average`: the average as a share of the peak.
     `model_s`: seconds of all model calls of an event. `memories_each`: memories that an event adds.
+    `cpu`: CPU time of a request on these machines, as a multiple of the recorded time.
     """
 
     events: float
@@ -54,6 +57,7 @@ class PlannedLoad:
     dimensions: int
     memories_each: float
     days: int
+    cpu: float = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,9 @@ class Needs:
 
 def plan(load: PlannedLoad, *, retention_days: float = 30) -> Needs:
     """The needs of a load."""
+    per_ms = load.cpu / 1_000 / USED
     cores = {
-        name: (load.events * EVENT_MS[name] + load.searches * SEARCH_MS[name]) / 1_000 / USED
+        name: (load.events * EVENT_MS[name] + load.searches * SEARCH_MS[name]) * per_ms
         for name in EVENT_MS
     }
     api = max(1, math.ceil(cores["API"]))
@@ -128,6 +133,8 @@ def lines(load: PlannedLoad, needs: Needs) -> Iterator[str]:
     yield f"    after {load.days:>4} days      {needs.disk_gb:>8.1f} GB"
     yield ""
     yield f"  Size first: {needs.first}."
+    times = "" if load.cpu == 1 else f", times {load.cpu:g}"
+    yield f"  CPU time: as recorded on {RECORDED}{times}."
 
 
 def show(
@@ -144,7 +151,11 @@ def show(
         float, typer.Option("--memories-each", min=0, help="Memories that an event adds.")
     ] = 0.5,
     days: Annotated[int, typer.Option(min=1, help="Days for which disk is planned.")] = 365,
+    cpu: Annotated[
+        float,
+        typer.Option(min=0.1, help="CPU time on your machines, as a multiple of the recorded one."),
+    ] = 1,
 ) -> None:
     """Print the cores, processes, connections, memory and disk that a load needs."""
-    load = PlannedLoad(events, searches, average, model_s, dimensions, memories_each, days)
+    load = PlannedLoad(events, searches, average, model_s, dimensions, memories_each, days, cpu)
     print("\n".join(lines(load, plan(load))))
