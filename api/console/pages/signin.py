@@ -16,6 +16,7 @@ from api.console.session import (
     COOKIE,
     Genuine,
     base_of,
+    grant_of,
     lifetime,
     remember,
     require_same_origin,
@@ -26,6 +27,7 @@ from pipeline.tenants.secret import Secret
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
 WRONG_KEY = "This API key is not valid, or has ended."
+ENDED_KEY = "The API key of this link was revoked or has ended. Sign in with another API key."
 USED_LINK = "This link was used, or its ten minutes are over. Sign in with an API key."
 
 
@@ -70,6 +72,9 @@ async def enter(token: str, request: Request, api: Given) -> Response:
     opened = await sessions.redeem(Secret(token), lifetime(api.settings))
     if opened is None:
         return show(request, "signin.html", status=401, next="", error=USED_LINK)
+    if await grant_of(opened.key, api) is None:
+        await sessions.close(opened)
+        return show(request, "signin.html", status=401, next="", error=ENDED_KEY)
     return _entered(request, api, opened, "")
 
 

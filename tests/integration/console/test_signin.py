@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import func, update
+from sqlalchemy import func, select, update
 
 from pipeline.domain.tenants import Access
 from pipeline.ledger.tables import console_sessions
@@ -133,6 +133,21 @@ async def test_a_link_works_once_and_only_by_its_button(service: Service) -> Non
         assert again.status_code == 401
         assert "was used" in text_of(again)
         assert (await other.get(LIVE)).status_code == 303
+
+
+async def test_a_link_of_a_revoked_key_shows_the_form_and_sets_no_cookie(service: Service) -> None:
+    made = (await service.client.post("/v1/keys/", json={"name": "x", "scope": "read"})).json()
+    headers = {"Authorization": f"Token {made['key']}"}
+    link = (await service.client.post("/v1/console/links/", headers=headers)).json()["url"]
+    await service.client.delete(f"/v1/keys/{made['id']}/")
+    async with browsing(service.app) as browser:
+        answer = await browser.client.post(link.removeprefix("http://memlane"))
+        assert answer.status_code == 401
+        assert "The API key of this link was revoked or has ended." in text_of(answer)
+        assert "set-cookie" not in answer.headers
+    async with service.engine.ledger.engine.connect() as connection:
+        rows = await connection.scalar(select(func.count()).select_from(console_sessions))
+    assert rows == 0
 
 
 async def test_a_link_is_no_session_and_a_session_no_link(service: Service) -> None:
