@@ -31,11 +31,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The bars of an event in order, the whole time, and the part without an explanation."""
+    """The bars of an event in order, and the whole time. `gaps`: the bars that are unaccounted."""
 
     bars: Sequence[Bar]
+    gaps: Sequence[Bar]
     total_ms: float
-    unaccounted_ms: float
+
+    @property
+    def unaccounted_ms(self) -> float:
+        """The time without an explanation."""
+        return sum(gap.ms for gap in self.gaps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,11 @@ def waterfall(event: EventView, now: datetime) -> Waterfall:
         )
         for span in spans
     ]
-    lost = sum(bar.ms for bar in bars if bar.kind == "unaccounted")
-    return Waterfall(bars, total_ms, lost)
+    return Waterfall(
+        [bar for bar in bars if bar.kind != "unaccounted"],
+        [bar for bar in bars if bar.kind == "unaccounted"],
+        total_ms,
+    )
 
 
 def _spans(event: EventView, begun: datetime, end: datetime) -> list[_Span]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import ExitStack
+from datetime import timedelta
 from html import unescape
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import update
 
 from api.console.pages import events
 from api.console.word_marks import MOST_MARKED
 from api.http.streams import MOST_CONSOLE_STREAMS
 from pipeline.domain.events import AddOptions
+from pipeline.ledger import tables
 from tests.support.api_service import Service
 from tests.support.console_client import Browser, browsing, text_of
 from tests.support.stack import wait_until
@@ -71,6 +74,25 @@ async def test_the_event_page_shows_waterfall_receipt_and_source_words(
     assert "User lives in Berlin" in text_of(page)
     for part in ("queued", "extract", "apply"):
         assert f'scope="row">{part}' in page.text
+
+
+async def test_the_unaccounted_time_is_one_row_with_the_figure_above_it(
+    service: Service, browser: Browser
+) -> None:
+    """A gap of 9 s after the queue, and one of 1.5 % at the end."""
+    event_id = await service.add("I live in Berlin.")
+    late = update(tables.events).values(
+        created_at=tables.events.c.created_at - timedelta(seconds=10),
+        started_at=tables.events.c.started_at - timedelta(seconds=9),
+        completed_at=tables.events.c.completed_at + timedelta(milliseconds=150),
+    )
+    async with service.engine.ledger.engine.begin() as connection:
+        await connection.execute(late)
+    page = await browser.get(f"/console/events/{event_id}")
+    [row] = re.findall(r'<tr class="unaccounted">.*?</tr>', page.text, re.DOTALL)
+    assert row.count("<rect") >= 2
+    [above] = re.findall(r"of it unaccounted ([\d.]+ s)", page.text)
+    assert f'<td class="num">{above}</td>' in row
 
 
 async def test_the_marks_of_a_page_are_bounded(service: Service, browser: Browser) -> None:
