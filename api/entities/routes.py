@@ -104,7 +104,10 @@ async def get(entity_type: str, entity_id: str, api: Given, project: Caller) -> 
 async def delete_by_number(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> StartedJson:
-    """Same as version 2; the id may also be the number that the registration returned."""
+    """Erase everything with this id, which may also be the number that the registration returned.
+
+    Otherwise the same as version 2.
+    """
     kind = kind_of(entity_type)
     owners = api.stores.ledger.owners
     if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):

@@ -59,3 +59,13 @@ def test_every_form_that_changes_something_has_the_token(template: Path) -> None
     for form in forms:
         proven = "csrf()" in form or "token()" in form  # a user's page has a token instead
         assert proven or template.name in signing_in, form
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_every_table_has_a_name_and_its_headers_a_scope(template: Path) -> None:
+    text = template.read_text("utf-8")
+    assert re.findall(r"<th(?![^>]*\bscope=)[ >]", text) == []
+    for table in re.finditer(r"<table\b[^>]*>", text):
+        region = text[: table.start()].rpartition("<div")[2]
+        named = region.startswith(' class="scroll"') and region.endswith(">")
+        assert "aria-label=" in (region if named else table[0]), table[0]

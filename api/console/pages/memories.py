@@ -85,6 +85,11 @@ async def memory(
         lambda: {
             "memory": None if row is None else memory_responses.memory(row),
             "memory_id": memory_id,
+            # The time at which the version that is shown was stored.
+            "stored_at": next(
+                (e.created_at for e in entries if row is not None and e.version == row.version),
+                None,
+            ),
             "states": entries,
             "newest": entries[-1].version,
             "history": [memory_responses.history(entry) for entry in states],

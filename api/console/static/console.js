@@ -27,6 +27,8 @@ function draw(figure) {
     series: [{ label: "UTC", value: time }, ...labels.map((label) => ({ label, stroke: style(meanings[label] || "--accent"), width: 2, points: { show: series[0].length < 40, size: 4 } }))],
   };
   figure.plot = new uPlot(options, series, figure);
+  // The legend is laid out by a table without meaning.
+  figure.querySelectorAll("table").forEach((legend) => legend.setAttribute("role", "presentation"));
 }
 
 function drawAll() {

@@ -20,7 +20,7 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.stores import Ledger
 from tests.integration.console.test_memories import suggest
 from tests.support.api_service import Service, serving
-from tests.support.chromium import PHONE, Tab, chromium, tab
+from tests.support.chromium import DESK, PHONE, Tab, chromium, tab
 from tests.support.stack import wait_until
 
 PAGES = (
@@ -30,6 +30,18 @@ PAGES = (
     *("/search?q=Where+do+I+live%3F&other=dog&user_id=maya", "/graph?user_id=maya"),
 )
 
+# Pairs of controls of a form that cover each other, as their texts or names.
+COVERED = """() => [...document.querySelectorAll("main form")].flatMap((form) => {
+  const boxes = [...form.querySelectorAll("input:not([type=hidden]), select, textarea, button")]
+    .filter((control) => control.checkVisibility())
+    .map((control) => [control.name || control.textContent, control.getBoundingClientRect()]);
+  return boxes.flatMap(([name, box], at) => boxes.slice(at + 1)
+    .filter(([, other]) => box.left < other.right - 1 && other.left < box.right - 1
+      && box.top < other.bottom - 1 && other.top < box.bottom - 1)
+    .map(([other]) => `${name} and ${other}`));
+})"""
+# Controls that do nothing without scripts.
+SCRIPTED = "[data-slider], [data-all], #validity, #graph, .chart"
 # True once htmx is loaded and the tasks that it has queued have run.
 HTMX_IS_IDLE = "new Promise(done => setTimeout(() => done(typeof htmx === 'object'), 50))"
 
@@ -73,6 +85,7 @@ async def test_a_page_is_accessible_fits_a_phone_and_requests_nothing_elsewhere(
             await opened.open(f"/console{path}")
             assert await opened.violations() == []
             assert not await opened.overflows()
+            assert await opened.page.evaluate(COVERED) == []
             assert opened.faults == []
 
 
@@ -80,11 +93,13 @@ async def test_the_pages_of_one_event_and_one_memory_are_accessible(site: Site) 
     event_id = await site.service.add("I work at Siemens.")
     memory = (await site.service.listed())[0]
     for path in (f"/console/events/{event_id}", f"/console/memories/{memory['id']}"):
-        async with tab(site.browser, site.url, site.service.key, viewport=PHONE) as opened:
-            await opened.open(path)
-            assert await opened.violations() == []
-            assert not await opened.overflows()
-            assert opened.faults == []
+        for viewport in (PHONE, DESK):
+            async with tab(site.browser, site.url, site.service.key, viewport=viewport) as opened:
+                await opened.open(path)
+                assert await opened.violations() == []
+                assert not await opened.overflows()
+                assert await opened.page.evaluate(COVERED) == []
+                assert opened.faults == []
 
 
 async def test_the_users_page_is_accessible(site: Site) -> None:
@@ -100,6 +115,20 @@ async def test_the_users_page_is_accessible(site: Site) -> None:
             assert await opened.violations() == []
             assert not await opened.overflows()
             assert opened.faults == []
+
+
+async def test_a_users_link_that_follows_another_in_the_same_tab_shows_its_own_user(
+    site: Site,
+) -> None:
+    """Browsers load no page for an address that differs only behind the #."""
+    await site.service.add("I keep llamas.", user_id="lea")
+    tokens = await users_token(site, "maya"), await users_token(site, "lea")
+    async with tab(site.browser, site.url) as opened:
+        for token, words in zip(tokens, ("Bruno", "llamas"), strict=True):
+            await opened.page.goto(f"{site.url}/user/#{token}", wait_until="commit")
+            await opened.sees(words)
+        assert await opened.page.get_by_text("Bruno").count() == 0
+        assert "#" not in opened.page.url
 
 
 async def test_a_click_waits_for_the_next_page_though_this_one_looks_the_same(
@@ -305,6 +334,26 @@ async def test_everything_works_without_scripts_but_for_updates(site: Site) -> N
         await opened.click("button:has-text('Filter')", "a.row")
         await opened.click("a.row", "text=Correct it")
         await opened.click("button:has-text('Pin')", "text=No model changes this memory now")
+
+
+async def test_what_needs_scripts_is_not_shown_without_them(site: Site) -> None:
+    suggestion_id = await suggest(site.service, "DELETE", None)
+    memory = (await site.service.listed())[0]
+    for scripts in (False, True):
+        shown = set()
+        for path in (
+            *("/live", "/trends", "/inbox", "/graph?user_id=maya"),
+            *(f"/memories/{memory['id']}", "/costs"),
+        ):
+            async with tab(
+                site.browser, site.url, site.service.key, java_script_enabled=scripts
+            ) as opened:
+                await opened.open(f"/console{path}")
+                for control in await opened.page.locator(SCRIPTED).all():
+                    if await control.is_visible():
+                        shown.add(path)
+        assert shown >= {"/live", "/inbox", "/graph?user_id=maya"} if scripts else not shown
+    await site.service.client.post(f"/v1/suggestions/{suggestion_id}/dismiss/")
 
 
 async def test_hostile_text_runs_nothing(site: Site) -> None:

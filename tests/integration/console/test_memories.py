@@ -57,6 +57,21 @@ async def test_a_memory_is_shown_as_it_was(service: Service, browser: Browser) -
     assert "Berlin" in await browser.shown("/console/memories", user_id="maya", as_of=before)
 
 
+async def test_a_memory_has_the_times_of_its_creation_and_of_its_version(
+    service: Service, browser: Browser
+) -> None:
+    """A time of the past in the add sets the first, a correction the second."""
+    await service.add("I live in Berlin.", timestamp=1_577_880_000)
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}"
+    await browser.send(f"{path}/edit", text="User lives in Potsdam")
+    page = await browser.shown(path)
+    [stored_at] = re.findall(r"Stored ?(\d{4}-\d\d-\d\d)", page)
+    now = await service.engine.ledger.now()
+    assert re.search("Created ?2020-01-01", page)
+    assert stored_at == f"{now:%Y-%m-%d}"
+
+
 async def test_search_shows_scores_and_why_not(service: Service, browser: Browser) -> None:
     for text in ("I live in Berlin.", "My dog is called Bruno.", "I like green tea."):
         await service.add(text)
