@@ -90,6 +90,7 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
         "query": dict(request.query_params),
         "saveable": request.url.path.removeprefix("/console") in SAVED_PATHS,
         "address": _filters(request),
+        "failed": status >= 400,
         "done": DONE.get(request.query_params.get("done", "")),
         "version": __version__,
         # One budget for all differences of the page.

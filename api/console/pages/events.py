@@ -27,6 +27,7 @@ from api.events.requests import ReplayRequest, UndoRequest
 from api.http.ids import FormIds, uuid
 from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
 from api.http.streams import LimitedStream
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.events.event_view import EventView
 from pipeline.events.store import Progress
@@ -45,11 +46,13 @@ async def list_events(
     code: str = "",
 ) -> Response:
     """The project's events, newest first, with filters."""
+    if code and code not in list(FailureCode):
+        raise InvalidInput(f"{code[:60]!r} is no code of a failure; choose one of the list.")
     stated = query.filter(ids)
     wanted = replace(
         stated,
         created=cursor.bounds(stated.created),
-        code=FailureCode(code) if code in list(FailureCode) else None,
+        code=FailureCode(code) if code else None,
     )
     rows = await api.stores.ledger.events.newest(
         session.project.id, wanted, limit=PAGE, offset=cursor.skip

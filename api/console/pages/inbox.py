@@ -33,6 +33,7 @@ from pipeline.domain.suggestions import SuggestionState
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
 SHOWN, RUNS = 25, 20
+KINDS = ("suggestions", "conflicts", "curator")
 
 
 @router.get("/inbox")
@@ -40,6 +41,8 @@ async def inbox(
     request: Request, api: Given, session: Viewing, kind: str = "suggestions", state: str = "OPEN"
 ) -> Response:
     """Suggestions, conflicts, or runs of the curator, newest first."""
+    if kind not in KINDS:
+        raise InvalidInput(f"kind is one of {', '.join(KINDS)}.")
     ledger, project = api.stores.ledger, session.project
     rows: Sequence[Mapping[str, Any]]
     page = PageRange(page_number(request), SHOWN)
@@ -78,6 +81,8 @@ async def inbox(
 @router.post("/inbox/decide")
 async def decide_many(request: Request, api: Given, session: Changing, fields: Form) -> Response:
     """Decide on all ticked suggestions."""
+    if not fields.all("ids"):
+        raise InvalidInput("Tick at least one suggestion first.")
     decision = checked(DecideRequest, action=fields.text("action"), ids=fields.all("ids"))
     result = await routes.decide(decision, api, session.project, session.grant)
     failed = [row for row in result["results"] if row["error"]]
@@ -111,6 +116,8 @@ async def resolve(
 ) -> Response:
     """Resolve a conflict: keep one memory or both, or replace them by a text."""
     text, keep = fields.optional("text"), fields.optional("keep")
+    if not text and not keep:
+        raise InvalidInput("Choose what holds, or write a text.")
     wanted = checked(ConflictResolveRequest, keep=None if text else keep, text=text)
     await conflict_routes.resolve(conflict_id, wanted, api, session.project)
     return back(request, "/inbox", done="resolved", kind="conflicts")

@@ -231,3 +231,32 @@ async def test_a_page_that_is_no_number_of_a_page_is_the_first(browser: Browser,
 
 async def test_an_empty_graph_asks_for_an_id(browser: Browser) -> None:
     assert "Give an id" in await browser.shown("/console/graph")
+
+
+async def test_a_form_without_a_choice_says_what_to_choose(
+    service: Service, browser: Browser
+) -> None:
+    for path, fields, sentence in (
+        ("/console/inbox/decide", {"action": "reject"}, "Tick at least one suggestion first."),
+        (f"/console/inbox/conflicts/{uuid4()}", {}, "Choose what holds, or write a text."),
+    ):
+        answer = await browser.send(path, **fields)
+        assert answer.status_code == 400
+        assert sentence in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/console/inbox?kind=letters", "kind is one of suggestions, conflicts, curator."),
+        ("/console/events?code=NONE", "'NONE' is no code of a failure"),
+        ("/console/memories?as_of=soon", "'soon' is no time"),
+    ],
+)
+async def test_a_wrong_filter_is_named_and_cannot_be_saved_as_a_view(
+    service: Service, browser: Browser, address: str, sentence: str
+) -> None:
+    answer = await browser.get(address)
+    assert answer.status_code == 400
+    assert sentence in text_of(answer)
+    assert "Save this view" not in answer.text
