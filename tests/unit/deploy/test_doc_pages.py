@@ -50,6 +50,7 @@ def test_blocks_are_found_with_title_and_in_lists() -> None:
     [
         ({"a": 1}, {"a": 1, "b": 2}),
         ([1], [1, 2]),
+        ([], []),
         ({"ms": 1}, {"ms": 7.5}),
         (0.5, 0.7),
         ("ml_…", "ml_abc"),
@@ -66,6 +67,7 @@ def test_an_output_that_shows_a_part_matches(shown: Any, real: Any) -> None:
     [
         ({"a": 1}, {"b": 1}),
         ([1, 2], [1]),
+        ([], [1]),
         (1, 2),
         (None, "text"),
         ("Porto", "Bern"),
