@@ -2,9 +2,10 @@
 
 Fenced `sh` blocks are run in order, in one shell for each page. A `json` or `text` block directly
 after one is its output, in part: a JSON object may leave out keys, a list with elements its tail,
-and `…` stands for any text. An empty list is shown only for an empty list. Ids, times and durations differ from run to run; an id in an output block stands for
-the real one in all later blocks. `sh title="not tested here: <reason>"` is not run. `python` blocks
-run with the newest Mem0 client, in tests/compat.
+and `…` stands for any text. An empty list is shown only for an empty list. Ids, times and durations
+differ from run to run; an id in an output block stands for the real one in all later blocks.
+`sh title="not tested here: <reason>"` is not run. `python` blocks run with the newest Mem0 client,
+in tests/compat.
 """
 
 from __future__ import annotations
