@@ -40,6 +40,10 @@ COVERED = """() => [...document.querySelectorAll("main form")].flatMap((form) =>
       && box.top < other.bottom - 1 && other.top < box.bottom - 1)
     .map(([other]) => `${name} and ${other}`));
 })"""
+# The focused element's name and the style of its outline; null at the end of the page.
+FOCUSED = """() => { const element = document.activeElement;
+  return element === document.body ? null
+    : [element.name || element.textContent.trim(), getComputedStyle(element).outlineStyle]; }"""
 # Controls that do nothing without scripts.
 SCRIPTED = "[data-slider], [data-all], #validity, #graph, .chart"
 # True once htmx is loaded and the tasks that it has queued have run.
@@ -160,6 +164,20 @@ async def test_sign_in_and_out_by_keyboard(site: Site) -> None:
         await opened.page.keyboard.press("m")
         await opened.page.wait_for_selector("h1:has-text('Memories')")
         await opened.click("text=Sign out", "text=You have signed out")
+
+
+@pytest.mark.parametrize("path", ["/memories?user_id=maya", "/admin", "/graph?user_id=maya"])
+async def test_the_focus_is_visible_at_each_stop_of_the_keyboard(site: Site, path: str) -> None:
+    """Also in the parts of a date field, whose own element is then not focused by itself."""
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        await opened.open(f"/console{path}")
+        stops: list[list[str]] = []
+        await opened.page.keyboard.press("Tab")
+        while stop := await opened.page.evaluate(FOCUSED):
+            stops.append(stop)
+            await opened.page.keyboard.press("Tab")
+        assert stops[0][0] == "Skip to the content"
+        assert [name for name, outline in stops if outline == "none"] == []
 
 
 async def test_live_shows_a_new_event_by_itself(site: Site) -> None:
