@@ -112,14 +112,21 @@ WHERE n.project = $project AND n.lane IN $lanes
 RETURN DISTINCT n.root AS root
 """
 # One hop from each root: its newest relations, and the roots at their other ends. As at_times.sql:
-# without a time the current ones, else those that Memlane knew and that held then.
+# without a time the current ones, else those that Memlane knew and that held then. `past`: the
+# number of the end that was known at `as_of`, if it was withdrawn or changed later.
 STEPS: Statement = """
 UNWIND $roots AS root
 MATCH (n:MemlaneEntity {root: root})-[r:RELATES_TO]-(far:MemlaneEntity)
 WHERE n.project = $project AND n.lane IN $lanes AND r.project = $project
   AND (CASE WHEN $current THEN r.expired_at IS NULL
-       ELSE r.created_at <= $known AND r.valid_from <= $valid
-            AND (r.expired_at IS NULL OR r.expired_at > $as_of OR r.valid_to > $valid) END)
+       ELSE r.created_at <= $known AND r.valid_from <= $valid END)
+WITH root, r, far, CASE WHEN r.past_replaced IS NULL THEN null
+     ELSE head([i IN range(0, size(r.past_replaced) - 1) WHERE r.past_replaced[i] > $as_of]) END
+     AS past
+WITH root, r, far,
+     CASE WHEN past IS NULL THEN r.expired_at ELSE r.past_expired[past] END AS expired_at,
+     CASE WHEN past IS NULL THEN r.valid_to ELSE r.past_valid_to[past] END AS valid_to
+WHERE $current OR expired_at IS NULL OR expired_at > $as_of OR valid_to > $valid
 WITH root, r, far ORDER BY r.valid_from DESC, r.id
 WITH root, collect([r.id, far.root]) AS steps
 RETURN root, steps[0..$most] AS steps
@@ -384,7 +391,8 @@ def _node(node: MirrorNode) -> dict[str, Any]:
 
 
 def _edge(edge: MirrorEdge) -> dict[str, Any]:
-    """Properties of a relation."""
+    """Properties of a relation. A server stores no list of maps, and no null in a list."""
+    ends = edge.past_ends or ()
     return _given(
         id=str(edge.id),
         project=str(edge.project_id),
@@ -395,6 +403,10 @@ def _edge(edge: MirrorEdge) -> dict[str, Any]:
         valid_to=_text(edge.valid_to),
         created_at=_text(edge.created_at),
         expired_at=_text(edge.expired_at),
+        past_expired=[_utc(end["expired_at"]) for end in ends] or None,
+        # Empty for an end without a time in the world: the relation held at no time.
+        past_valid_to=[_utc(end["valid_to"]) or "" for end in ends] or None,
+        past_replaced=[_utc(end["replaced_at"]) for end in ends] or None,
         event=str(edge.event_id),
         memory=str(edge.memory_id) if edge.memory_id else None,
     )
@@ -411,6 +423,10 @@ def _given(**values: Any) -> dict[str, Any]:
 
 def _text(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat(timespec="microseconds") if moment else None
+
+
+def _utc(moment: str | None) -> str | None:
+    return _text(datetime.fromisoformat(moment)) if moment else None
 
 
 def _unavailable(error: Exception) -> StoreUnavailable:

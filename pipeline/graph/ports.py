@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -62,7 +62,10 @@ class MirrorNode:
 
 @dataclass(frozen=True, slots=True)
 class MirrorEdge:
-    """A relation as a graph server stores it, between the entities that its fact names."""
+    """A relation as a graph server stores it, between the entities that its fact names.
+
+    `past_ends`: see `pipeline.ledger.tables.graph`.
+    """
 
     id: UUID
     project_id: UUID
@@ -75,6 +78,7 @@ class MirrorEdge:
     expired_at: datetime | None
     event_id: UUID
     memory_id: UUID | None
+    past_ends: Sequence[Mapping[str, str | None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Store of the graph: typed entities and bi-temporal relations, one graph per scope.
 
 A relation that ends is closed, not deleted: `valid_to` is the time it stopped being true, and
-`expired_at` the time Memlane learned that.
+`expired_at` the time Memlane learned that. An undo opens it again: see `past_ends`.
 """
 
 from __future__ import annotations
@@ -403,7 +403,8 @@ def _page(*pinned: str, many: bool, expired: bool) -> Select[Any]:
     The memories of relations are looked up in that order, as far as the page reaches.
     """
     of_lane = lanes.c.id == _EDGE.c.lane_id
-    names = ("id", "lane_id", "memory_id", "valid_from", "created_at", "expired_at")
+    times = ("valid_from", "valid_to", "created_at", "expired_at", "past_ends")
+    names = ("id", "lane_id", "memory_id", "ended_by", *times)
     columns = [_EDGE.c[name] for name in names]
     rows: Any = _EDGE
     query = select(*columns).where(_AT_TIMES)

@@ -66,6 +66,7 @@ from pipeline.transfer.records import (
     HistoryPart,
     MemoryState,
     OwnerRecord,
+    PastEnd,
     PastStatePart,
     ReceiptPart,
     RelationRecord,
@@ -74,7 +75,9 @@ from pipeline.transfer.records import (
 )
 
 # Fields with objects of their own.
-NESTED = frozenset({"messages", "receipt", "graph_receipt", "history", "past_states", "members"})
+NESTED = frozenset(
+    {"messages", "receipt", "graph_receipt", "history", "past_states", "past_ends", "members"}
+)
 # Rows of one read: their texts fit easily into memory.
 PART = 200
 # Scopes that are read together, their events, and most lines of these.
@@ -311,7 +314,11 @@ class _ScopeRows:
         )
         return [
             _fields(row, RelationRecord)
-            | {"source": keys[row.source_id], "destination": keys[row.destination_id]}
+            | {
+                "source": keys[row.source_id],
+                "destination": keys[row.destination_id],
+                "past_ends": [PastEnd(**end).model_dump() for end in row.past_ends or ()],
+            }
             for row in rows
         ]
 

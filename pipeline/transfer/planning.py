@@ -107,7 +107,8 @@ def _add_rows(record: EventRecord | RelationRecord | ConflictRecord, made: Impor
         case EventRecord():
             _event(record, made)
         case RelationRecord():
-            made.add("relations", _row(record))
+            ends = [_row(end) for end in record.past_ends]
+            made.add("relations", _row(record) | {"past_ends": ends or None})
         case ConflictRecord():
             _conflict(record, made)
 

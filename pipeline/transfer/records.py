@@ -290,6 +290,15 @@ class EntityRecord(Scoped):
     created_at: AwareDatetime
 
 
+class PastEnd(RecordPart):
+    """An earlier end of a relation, which held from `expired_at` until `replaced_at`."""
+
+    valid_to: AwareDatetime | None = None
+    expired_at: AwareDatetime
+    ended_by: UUID | None = None
+    replaced_at: AwareDatetime
+
+
 class RelationRecord(Scoped):
     """An edge of the graph, between the entities with these keys, with both its times."""
 
@@ -306,6 +315,7 @@ class RelationRecord(Scoped):
     valid_to: AwareDatetime | None = None
     created_at: AwareDatetime
     expired_at: AwareDatetime | None = None
+    past_ends: Annotated[list[PastEnd], FailFast(), Field(max_length=MOST_ROWS)] = []
 
 
 class SummaryRecord(Scoped):

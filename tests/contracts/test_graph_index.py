@@ -260,6 +260,22 @@ async def test_a_relation_that_ends_stays_for_earlier_times(graphs: Graphs) -> N
     assert await graphs.walk("a") == ["A works_at Old"]
 
 
+async def test_an_end_that_is_withdrawn_stays_for_the_time_between(graphs: Graphs) -> None:
+    await graphs.draw("A works_at Old", created_at=JANUARY)
+    await graphs.run(update(relations).values(expired_at=MARCH, valid_to=MARCH))
+    await graphs.run(update(relations).values(expired_at=None, valid_to=None))
+    between = MARCH + timedelta(days=1)
+    assert await graphs.walk("a", times=GraphTimes(as_of=between)) == []
+    for times in (
+        GraphTimes(),
+        GraphTimes(as_of=JANUARY + timedelta(days=1)),
+        GraphTimes(valid_at=MAY),
+        GraphTimes(as_of=between, valid_at=JANUARY + timedelta(days=1)),
+    ):
+        assert await graphs.walk("a", times=times) == ["A works_at Old"]
+    assert await graphs.walk("a", times=GraphTimes(as_of=between, valid_at=MAY)) == []
+
+
 async def test_deleted_rows_are_found_no_more(graphs: Graphs) -> None:
     await graphs.draw(*FAMILY)
     await graphs.walk("user")

@@ -3,10 +3,10 @@
 -- now or was known at `as_of`.
 CASE WHEN CAST(:as_of AS timestamptz) IS NULL AND CAST(:valid_at AS timestamptz) IS NULL
      THEN r.expired_at IS NULL
-     ELSE r.created_at <= coalesce(CAST(:as_of AS timestamptz), now()) AND
-     CASE WHEN r.expired_at IS NULL OR r.expired_at > CAST(:as_of AS timestamptz)
-          THEN CAST(:valid_at AS timestamptz) IS NULL
-               OR r.valid_from <= CAST(:valid_at AS timestamptz)
-          ELSE r.valid_to > CAST(:valid_at AS timestamptz)
-               AND r.valid_from <= CAST(:valid_at AS timestamptz) END
+     ELSE r.created_at <= coalesce(CAST(:as_of AS timestamptz), now())
+          AND (CAST(:valid_at AS timestamptz) IS NULL
+               OR r.valid_from <= CAST(:valid_at AS timestamptz))
+          AND (SELECT known.expired_at IS NULL OR known.expired_at > CAST(:as_of AS timestamptz)
+                      OR known.valid_to > CAST(:valid_at AS timestamptz)
+               FROM ({known_end.sql}) known)
 END

@@ -18,14 +18,13 @@ WITH rows AS (
     SELECT 1, r.created_at, r.id, jsonb_build_object(
         'kind', 'relation', 'id', r.id, 'source_id', r.source_id, 'relationship', r.relation,
         'target_id', r.destination_id, 'valid_from', r.valid_from,
-        'valid_to', CASE WHEN ended.known THEN r.valid_to END, 'created_at', r.created_at,
-        'expired_at', CASE WHEN ended.known THEN r.expired_at END,
+        'valid_to', ended.valid_to, 'created_at', r.created_at, 'expired_at', ended.expired_at,
         'memory_id', r.memory_id, 'event_id', r.event_id,
-        'ended_by', CASE WHEN ended.known THEN r.ended_by END)
-    FROM relations r, LATERAL (
-        SELECT CAST(:as_of AS timestamptz) IS NULL OR r.expired_at <= CAST(:as_of AS timestamptz)
-            AS known
-    ) ended
+        'ended_by', ended.ended_by)
+    FROM relations r LEFT JOIN LATERAL (
+        SELECT known.* FROM ({known_end.sql}) known
+        WHERE CAST(:as_of AS timestamptz) IS NULL OR known.expired_at <= CAST(:as_of AS timestamptz)
+    ) ended ON true
     WHERE r.lane_id = ANY (CAST(:lanes AS uuid[]))
       AND r.created_at <= coalesce(CAST(:as_of AS timestamptz), now())
 )

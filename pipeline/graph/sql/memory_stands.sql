@@ -6,9 +6,10 @@ coalesce((
     SELECT s.expiration_date IS NULL OR s.expiration_date
            >= (coalesce(CAST(:at AS timestamptz), now()) AT TIME ZONE 'UTC')::date
     FROM (
-        SELECT CASE WHEN r.expired_at IS NULL OR r.expired_at > CAST(:as_of AS timestamptz)
+        SELECT CASE WHEN known.expired_at IS NULL OR known.expired_at > CAST(:as_of AS timestamptz)
                     THEN coalesce(CAST(:as_of AS timestamptz), 'infinity')
                     ELSE r.created_at END AS at
+        FROM ({known_end.sql}) known
     ) moment, LATERAL (
         (SELECT p.expiration_date, p.replaced_at FROM past_states p
          WHERE p.memory_id = r.memory_id AND p.replaced_at > moment.at AND p.stored_at <= moment.at

@@ -177,14 +177,15 @@ WITH lane AS MATERIALIZED (
 ), edge AS (
     INSERT INTO relations (
         id, project_id, lane_id, source_id, relation, destination_id, event_id, message_ordinal,
-        memory_id, ended_by, valid_from, valid_to, created_at, expired_at
+        memory_id, ended_by, valid_from, valid_to, created_at, expired_at, past_ends
     )
     SELECT r.id, h.project_id, h.lane_id, s.id, r.relation, d.id, r.event_id, r.message_ordinal,
-           r.memory_id, r.ended_by, r.valid_from, r.valid_to, r.created_at, r.expired_at
+           r.memory_id, r.ended_by, r.valid_from, r.valid_to, r.created_at, r.expired_at,
+           r.past_ends
     FROM advanced h CROSS JOIN jsonb_to_recordset(CAST(:relations AS jsonb)) AS r (
         id uuid, source text, relation text, destination text, event_id uuid,
         message_ordinal smallint, memory_id uuid, ended_by uuid, valid_from timestamptz,
-        valid_to timestamptz, created_at timestamptz, expired_at timestamptz
+        valid_to timestamptz, created_at timestamptz, expired_at timestamptz, past_ends jsonb
     )
     CROSS JOIN LATERAL (
         SELECT e.id FROM entities e WHERE e.lane_id = h.lane_id AND e.name_key = r.source

@@ -50,14 +50,14 @@ def drop_index(name: str, table: str) -> None:
         op.drop_index(name, table, postgresql_concurrently=outside, if_exists=True)
 
 
-def add_trigger(name: str, table: str, events: str, action: str) -> None:
-    """Create or replace a trigger: `name` AFTER `events` ON `table` FOR EACH ROW `action`.
+def add_trigger(name: str, table: str, events: str, action: str, *, moment: str = "AFTER") -> None:
+    """Create or replace a trigger: `name` `moment` `events` ON `table` FOR EACH ROW `action`.
 
     It commits by itself, so that the table is closed to writes for a moment, and no other one is.
     """
     with _outside_a_transaction():
         op.execute(
-            f"CREATE OR REPLACE TRIGGER {name} AFTER {events} ON {table} FOR EACH ROW {action}"
+            f"CREATE OR REPLACE TRIGGER {name} {moment} {events} ON {table} FOR EACH ROW {action}"
         )
 
 

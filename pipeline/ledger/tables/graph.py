@@ -21,6 +21,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from pipeline.ledger.tables.columns import metadata, now, time
 
@@ -80,6 +81,9 @@ relations = Table(
     time("valid_to"),
     now("created_at"),
     time("expired_at"),
+    # Its earlier ends, oldest first: valid_to, expired_at, ended_by, and replaced_at, the time at
+    # which an undo withdrew this end, or another one replaced it. A trigger writes them.
+    Column("past_ends", JSONB),
     Index(
         "uq_relations_current",
         "lane_id",

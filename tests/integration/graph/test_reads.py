@@ -127,6 +127,27 @@ async def test_both_clocks(service: Service) -> None:
     assert await graph(service, as_of="2020-01-01") == []
 
 
+async def test_an_undo_does_not_change_what_was_known_before_it(service: Service) -> None:
+    """Between the second message and its undo, only Bosch was known as the present employer."""
+    await service.add("I work at Acme.", timestamp="2026-02-01T10:00:00Z")
+    event_id = await service.add("I work at Bosch now.", timestamp="2026-05-01T10:00:00Z")
+    between = await now(service)
+    shown = await exported(service, as_of=between)
+    assert await graph(service, as_of=between) == ["User works_at Bosch"]
+    assert (await service.client.post(f"/v1/event/{event_id}/undo/")).status_code == 200
+    after = await now(service)
+    for entity in ({}, {"entity": "me"}):
+        assert await graph(service, as_of=between, **entity) == ["User works_at Bosch"]
+        known = {"as_of": between, **entity}
+        assert await graph(service, valid_at="2026-03-15", **known) == ["User works_at Acme"]
+        assert await graph(service, valid_at="2026-06-01", **known) == ["User works_at Bosch"]
+        for times in ({}, {"as_of": after}, {"valid_at": "2026-06-01"}):
+            assert await graph(service, **times, **entity) == ["User works_at Acme"]
+    edges = (await searched(service, "Where do I work?", as_of=between))["relations"]
+    assert [edge["target"] for edge in edges] == ["Bosch"]
+    assert await exported(service, as_of=between) == shown
+
+
 async def test_another_scope_and_another_project_see_nothing(
     service: Service, ledger: Ledger
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import datetime
 from uuid import UUID, uuid4
 
 import pytest
@@ -47,6 +48,26 @@ DECISIONS = (
     " CASE c.slot WHEN 'changed' THEN '\\x00' ELSE m.text_hash END"
     f" FROM conflicts c, memories m, memories o WHERE m.id IN ({PAIR}) AND o.id IN ({PAIR})"
     " AND m.id <> o.id",
+)
+EVENT, NODE = UUID(int=4), UUID(int=5)
+# An undone event, and relations that its receipt names.
+WITHDRAWN = (
+    "INSERT INTO events (id, project_id, lane_id, seq, options, tokens, status, completed_at,"
+    " undone_at)"
+    f" VALUES ('{EVENT}', '{PROJECT}', '{LANE}', 1, '{{}}', 0, 'SUCCEEDED', '2026-03-02',"
+    " '2026-03-05')",
+    "INSERT INTO entities (id, project_id, lane_id, name, name_key, kind)"
+    f" VALUES ('{NODE}', '{PROJECT}', '{LANE}', 'User', 'user', 'person')",
+    "INSERT INTO relations (id, project_id, lane_id, source_id, relation, destination_id,"
+    " event_id, valid_from, created_at, expired_at, valid_to)"
+    f" SELECT gen_random_uuid(), '{PROJECT}', '{LANE}', '{NODE}', name, '{NODE}',"
+    " gen_random_uuid(), '2026-03-01', '2026-03-01', expired::timestamptz, expired::timestamptz"
+    " FROM (VALUES ('holds', NULL), ('ended', '2026-03-03'), ('was ended', '2026-03-01'))"
+    " edge (name, expired)",
+    "INSERT INTO graph_receipts (event_id, ordinal, outcome, relation_id, source, relation,"
+    " destination, reason, message_ordinal)"
+    f" SELECT '{EVENT}', row_number() OVER (), 'INVALIDATE', id, 'User', relation, 'User', '', 0"
+    " FROM relations",
 )
 WAITS = "SELECT count(*) FROM pg_locks WHERE relation = 'webhooks'::regclass AND NOT granted"
 RIGHT = """
@@ -155,3 +176,27 @@ async def test_suggestions_and_conflicts_from_before_their_marks_are_marked(
         rows = (await connection.execute(text(conflicts))).all()
         assert [tuple(row) for row in rows] == [("changed", None), ("unchanged", True)]
     assert await wrong_marks(engine) == []
+
+
+async def test_ends_that_were_withdrawn_before_they_were_kept_are_read_from_the_receipts(
+    engine: AsyncEngine,
+) -> None:
+    """Of three relations that an undone event ended: one holds again, the others have ended."""
+    async with engine.begin() as connection:
+        await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "0088"))
+        for statement in WITHDRAWN:
+            await connection.execute(text(statement))
+    await migrate(engine)
+    async with engine.begin() as connection:
+        query = text("SELECT relation, past_ends FROM relations WHERE past_ends IS NOT NULL")
+        [(name, ends)] = (await connection.execute(query)).all()
+        assert (name, [end["valid_to"] for end in ends]) == ("holds", [None])
+        assert ends[0]["ended_by"] == str(EVENT)
+        days = [datetime.fromisoformat(ends[0][key]).day for key in ("expired_at", "replaced_at")]
+        assert days == [2, 5]
+        again = "UPDATE relations SET expired_at = '2026-03-07', valid_to = '2026-03-06'"
+        await connection.execute(text(again))
+        await connection.execute(text("UPDATE relations SET expired_at = NULL"))
+    async with engine.connect() as connection:
+        number = "SELECT sum(jsonb_array_length(past_ends)) FROM relations"
+        assert await connection.scalar(text(number)) == 4

@@ -16,6 +16,7 @@ from pipeline.domain.usage import Answer
 from pipeline.ledger.tables import suggestions
 from pipeline.ports import ExtractionRequest
 from tests.integration.conflicts.test_conflicts import Overwriting
+from tests.integration.graph.test_reads import graph, now
 from tests.integration.replays.test_shadow import rows
 from tests.integration.suggestions.test_accepting import decide, only_one, withheld
 from tests.support.api_service import ADD, LIST, MAYA, Service, error_of
@@ -360,3 +361,16 @@ async def test_a_late_statement_of_a_replay_is_superseded_by_the_memory_that_sta
     undone = await service.client.post(f"/v1/event/{event_id}/undo/")
     assert undone.status_code == 200, undone.text
     assert await texts(service) == ["User lives in Rome"]
+
+
+async def test_the_graph_before_a_switch_is_that_of_the_scope(service: Service) -> None:
+    """The replay stored its relations in a scope of its own, and moved them by the switch."""
+    service.engine.with_model(RulesModel())
+    await service.add("I work at Acme.", timestamp="2026-02-01T10:00:00Z")
+    await service.add("I work at Bosch now.", timestamp="2026-05-01T10:00:00Z")
+    replay = await replayed(service)
+    before = await now(service)
+    assert (await switch(service, replay["id"], force=True)).status_code == 200
+    assert await graph(service) == await graph(service, as_of=before) == ["User works_at Bosch"]
+    assert await graph(service, as_of=before, valid_at="2026-03-15") == ["User works_at Acme"]
+    assert await graph(service, valid_at="2026-03-15") == ["User works_at Acme"]

@@ -58,12 +58,12 @@ async def furnish(engine: Engine) -> None:
     await engine.drain()
     second = await engine.add("I moved to Lisbon.", "My sister Ana lives in Braga.")
     await engine.drain()
-    undone = await engine.add("I love sushi.")
+    undone = await engine.add("I moved to Faro. I love sushi.")
     await engine.drain()
     await engine.add("I work at Acme as an engineer.", user_id="noah")
     await engine.drain()
     ledger, project = engine.ledger, engine.project.id
-    await ledger.undo.undo(project, undone, force=False, vectors={}, embedder="fake/hash")
+    await engine.undo(undone)
     tree = parse({"user_id": "noah"})
     await ledger.clearing.clear(project, DeleteRequest(EventType.DELETE_ALL, tree, {}))
     await engine.drain()
@@ -126,6 +126,7 @@ async def test_an_import_restores_what_an_export_has(engine: Engine) -> None:
     kinds = {row["type"] for row in map(orjson.loads, before)}
     assert kinds == {"header", "end", *EXPORTED.values()}
     assert any(row.get("past_states") for row in of_type(before, "memory"))
+    assert any(row.get("past_ends") for row in of_type(before, "relation"))
     await wipe(engine)
     events = await run_import(engine, before)
     assert {event.status for event in events} == {"SUCCEEDED"}

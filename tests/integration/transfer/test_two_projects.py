@@ -86,6 +86,7 @@ def lines(of: dict[str, str]) -> list[dict[str, Any]]:
         {
             "type": "relation", "id": of["relation"], "memory_id": of["memory"],
             "ended_by": of["event"], "valid_from": AT, "created_at": AT,
+            "past_ends": [{"expired_at": AT, "ended_by": of["event"], "replaced_at": AT}],
         } | edge | place,
         {
             "type": "summary", "version": 1, "text": "x", "until_event": of["event"],
