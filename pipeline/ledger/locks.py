@@ -8,7 +8,8 @@ Lock order, from the first to the last:
 A transaction locks rows of several kinds in this order, and rows of one kind by ascending id. Two
 transactions can then wait for each other but never deadlock. The SQL files that lock rows (accept,
 finish_apply, undo_memories, …) keep the same order. A trigger that a change of a memory fires locks
-the suggestions and conflicts that name it, after each statement: see 0088_shown_states.sql.
+the suggestions and conflicts that name it, after each statement: see 0088_shown_states.sql. So each
+change of memories locks their lanes first: the statements of another one may have another order.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ from pipeline.domain.memories import SLOT, Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
 from pipeline.ledger.failures import broken_constraint
-from pipeline.ledger.filter_conditions import among
-from pipeline.ledger.locks import locked
-from pipeline.ledger.tables import entities, memories, relations
+from pipeline.ledger.filter_conditions import among, looked_up
+from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.tables import entities, lanes, memories, relations
 from pipeline.memories.rows import (
     as_memory,
     holder_of,
@@ -100,10 +100,23 @@ def refusal_of(error: IntegrityError) -> Exception:
     return Conflict(TEXT_TAKEN) if broken_constraint(error) == ACTIVE_TEXT else error
 
 
+async def lock_lanes_of(
+    connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
+) -> None:
+    """Lock the lanes of memories, before the memories themselves.
+
+    So changes of one scope by people follow each other: a change of two memories marks their
+    suggestions and conflicts in the order of the memories, which may be another one for others.
+    """
+    these = and_(memories.c.project_id == project_id, among(memories.c.id, memory_ids))
+    await lock_lanes(connection, looked_up(lanes.c.id, select(memories.c.lane_id).where(these)))
+
+
 async def lock_memories(
     connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
 ) -> dict[UUID, Memory]:
-    """Lock and read memories, by id. Errors: NotFound if one is missing."""
+    """Lock the lanes, then lock and read memories, by id. Errors: NotFound if one is missing."""
+    await lock_lanes_of(connection, project_id, memory_ids)
     current = and_(
         memories.c.project_id == project_id,
         memories.c.id.in_(memory_ids),

@@ -16,7 +16,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import memories, memory_history, past_states
-from pipeline.memories.editing import end_unsaid, refusal_of
+from pipeline.memories.editing import end_unsaid, lock_lanes_of, refusal_of
 from pipeline.memories.rows import (
     as_memory,
     holder_of,
@@ -60,6 +60,7 @@ class Restore:
         mine = and_(memories.c.project_id == project_id, memories.c.id == memory_id)
         try:
             async with self._engine.begin() as connection:
+                await lock_lanes_of(connection, project_id, [memory_id])
                 row = (await connection.execute(locked(memories, mine, *memories.c))).one_or_none()
                 if row is None:
                     raise NotFound("Memory not found!")
