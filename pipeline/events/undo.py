@@ -53,6 +53,7 @@ from pipeline.events.late_statements import (
 )
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
+from pipeline.ledger.failures import is_taken_text
 from pipeline.ledger.filter_conditions import among, one_of
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.row_values import json_rows
@@ -196,8 +197,10 @@ class Undo:
                 withdrawn = {"lane_ids": [event.lane_id], "seqs": [event.seq]}
                 await connection.execute(summary_statement("withdraw"), withdrawn)
                 await (connection.rollback() if dry_run else connection.commit())
-        except IntegrityError:  # another write stored one of the texts
-            return None
+        except IntegrityError as error:
+            if is_taken_text(error):
+                return None
+            raise
         replaced = {s.replaced.id for s in shown if s.replaced is not None}
         active = {s.memory.id for s in free if s.text is not None} - replaced
         return Undone(

@@ -38,6 +38,7 @@ from pipeline.domain.usage import Usage
 from pipeline.lanes.batches import batch_of
 from pipeline.lanes.effects import Effects
 from pipeline.lanes.sql import statement
+from pipeline.ledger.failures import is_taken_text
 from pipeline.ledger.statements import Direct
 from pipeline.text import terms
 
@@ -202,8 +203,10 @@ class Lanes:
                 **run,
                 **values,
             )
-        except IntegrityError:  # another write has stored one of the texts
-            raise MovedOn from None
+        except IntegrityError as error:
+            if is_taken_text(error):
+                raise MovedOn from None
+            raise
         if row is None:
             raise LaneLost
         if not row.advanced:

@@ -20,6 +20,8 @@ ValueRefused = DataError
 CONTENT = ("22", "23", "54")
 # Another transaction changed the same rows: foreign key, unique and exclusion constraint.
 CONCURRENT = ("23503", "23505", "23P01")
+# The constraint that no two active memories of a scope have the same text.
+ACTIVE_TEXT = "uq_memories_active_text"
 
 # SQLSTATE of statement_timeout and of lock_timeout.
 OUT_OF_TIME = ("57014", "55P03")
@@ -89,6 +91,11 @@ def is_out_of_reach(error: BaseException) -> bool:
 def sqlstate(error: DBAPIError) -> str:
     """Return PostgreSQL's five-character code of an error; XX000 (internal error) without one."""
     return str(getattr(error.orig, "sqlstate", None) or "XX000")
+
+
+def is_taken_text(error: DBAPIError) -> bool:
+    """Tell if another active memory of the scope has the text: another write has just stored it."""
+    return broken_constraint(error) == ACTIVE_TEXT
 
 
 def broken_constraint(error: DBAPIError) -> str | None:

@@ -22,7 +22,7 @@ from pipeline.domain.graph_names import still_gives
 from pipeline.domain.memories import SLOT, Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
-from pipeline.ledger.failures import broken_constraint
+from pipeline.ledger.failures import is_taken_text
 from pipeline.ledger.filter_conditions import among, looked_up
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import entities, lanes, memories, relations
@@ -36,8 +36,6 @@ from pipeline.memories.rows import (
 )
 from pipeline.text.names import says
 
-# The constraint that no two active memories of a scope have the same text.
-ACTIVE_TEXT = "uq_memories_active_text"
 TEXT_TAKEN = "Another write has just stored this text in the same scope; read it and ask again."
 
 
@@ -97,7 +95,7 @@ class MemoryEditing:
 
 def refusal_of(error: IntegrityError) -> Exception:
     """Conflict if another write stored the text at the same time; else the error itself."""
-    return Conflict(TEXT_TAKEN) if broken_constraint(error) == ACTIVE_TEXT else error
+    return Conflict(TEXT_TAKEN) if is_taken_text(error) else error
 
 
 async def lock_lanes_of(

@@ -32,7 +32,7 @@ async def refuse_writes(service: Service, condition: str) -> None:
     clash = (
         "CREATE FUNCTION clash() RETURNS trigger LANGUAGE plpgsql AS"
         f" $$ BEGIN RAISE {condition}; END $$",
-        "CREATE TRIGGER clash BEFORE UPDATE ON memories EXECUTE FUNCTION clash()",
+        "CREATE TRIGGER clash BEFORE INSERT OR UPDATE ON memories EXECUTE FUNCTION clash()",
     )
     async with service.engine.ledger.engine.begin() as connection:
         for statement in clash:
@@ -48,22 +48,32 @@ async def refuse_writes(service: Service, condition: str) -> None:
         ("unique_violation", 503, "SERVICE_UNAVAILABLE"),
     ],
 )
-@pytest.mark.parametrize("restores", [False, True])
+@pytest.mark.parametrize("change", ["edit", "restore", "undo"])
 async def test_another_constraint_is_not_taken_for_a_text_of_another_memory(
-    service: Service, condition: str, status: int, code: str, *, restores: bool
+    service: Service, condition: str, status: int, code: str, change: str
 ) -> None:
     await verbatim(service, "I like tea.")
     [memory] = await service.listed()
     path = f"/v1/memories/{memory['id']}/"
-    if restores:
+    if change == "restore":
         assert (await service.client.put(path, json={"text": "I like rum."})).status_code == 200
     await refuse_writes(service, condition)
-    if restores:
-        answer = await service.client.post(f"{path}restore/", json={"version": 1})
-    else:
-        answer = await service.client.put(path, json={"text": "I like rum."})
+    match change:
+        case "restore":
+            answer = await service.client.post(f"{path}restore/", json={"version": 1})
+        case "undo":
+            answer = await service.client.post(f"/v1/event/{memory['event_id']}/undo/")
+        case _:
+            answer = await service.client.put(path, json={"text": "I like rum."})
     assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
     assert (status == 503) == (error_of(answer) == CHANGED_MEANWHILE)
+
+
+async def test_an_add_that_breaks_another_constraint_fails_at_once(service: Service) -> None:
+    await refuse_writes(service, "check_violation")
+    event = await service.event(await service.add("I like tea."))
+    assert (event["status"], event["code"]) == ("FAILED", "INTERNAL")
+    assert "SQLSTATE 23514" in event["error"]
 
 
 async def test_a_text_that_another_write_stores_at_the_same_time_is_a_conflict(
