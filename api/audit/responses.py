@@ -6,7 +6,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import Id
+from api.http.shared_responses import Id, json_of
 from pipeline.tenants.audit import AuditEntry
 
 
@@ -33,14 +33,4 @@ class AuditPageJson(TypedDict):
 
 def entry(row: AuditEntry) -> AuditEntryJson:
     """An entry of the audit log."""
-    return {
-        "id": row.id,
-        "at": row.at,
-        "key_id": str(row.key_id),
-        "key": row.key,
-        "member": row.member,
-        "user_token_id": str(row.token_id) if row.token_id else None,
-        "action": row.action,
-        "target": str(row.target) if row.target else None,
-        "status": row.status,
-    }
+    return json_of(AuditEntryJson, row, user_token_id=row.token_id)

@@ -8,7 +8,7 @@ from typing import Annotated
 from typing_extensions import TypedDict
 
 from api.events.usage import PaidJson
-from api.http.shared_responses import Id, words
+from api.http.shared_responses import Id, json_of, words
 from pipeline.curator.store import CuratorRunView
 
 
@@ -45,24 +45,10 @@ class CuratorRunJson(TypedDict):
 
 def run(row: CuratorRunView) -> CuratorRunJson:
     """A run: its state, its numbers, and what it cost."""
-    return {
-        "id": str(row.id),
-        "status": row.state,
-        "origin": row.origin,
-        "steps": row.steps,
-        "suggested": row.suggested,
-        "dropped": row.dropped,
-        "malformed": row.malformed,
-        "limits": {"suggestions": row.limits.suggestions, "tokens": row.limits.tokens},
-        "usage": {
-            "model": row.usage.model or None,
-            "calls": row.usage.calls,
-            "prompt_tokens": row.usage.prompt_tokens,
-            "completion_tokens": row.usage.completion_tokens,
-            "cost_usd": row.usage.cost_usd,
-        },
-        "code": row.code,
-        "note": row.note,
-        "created_at": row.created_at,
-        "completed_at": row.completed_at,
-    }
+    return json_of(
+        CuratorRunJson,
+        row,
+        status=row.state,
+        limits=json_of(CuratorLimitsJson, row.limits),
+        usage={"model": row.usage.model or None, **json_of(PaidJson, row.usage)},
+    )

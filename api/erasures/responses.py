@@ -7,7 +7,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import EventStatus, Id, StartedJson
+from api.http.shared_responses import EventStatus, Id, StartedJson, json_of
 from pipeline.erasure.store import ErasureReceipt
 
 
@@ -30,11 +30,4 @@ class ErasureReceiptJson(TypedDict):
 
 def receipt(row: ErasureReceipt) -> ErasureReceiptJson:
     """Number of erased rows by store, and the status of the erasure."""
-    return {
-        "event_id": str(row.event_id),
-        "entity_type": row.kind,
-        "status": row.status,
-        "erased": row.counts,
-        "created_at": row.created_at,
-        "completed_at": row.completed_at,
-    }
+    return json_of(ErasureReceiptJson, row, entity_type=row.kind, erased=row.counts)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, Any, NotRequired
 from uuid import UUID
 
 from typing_extensions import TypedDict
 
 from api.events.usage import UsageJson, usage
-from api.http.shared_responses import EventStatus, Id, PageJson, ScopeIdsJson, scope_ids, words
+from api.http.shared_responses import (
+    EventStatus,
+    Id,
+    PageJson,
+    ScopeIdsJson,
+    json_of,
+    scope_ids,
+    words,
+)
 from pipeline.domain.events import Priority, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.graph import GraphOutcome, GraphStatus
@@ -198,38 +206,25 @@ class ReplayedJson(TypedDict):
 def event(row: EventView) -> EventJson:
     """An event with its receipt."""
     status = shown(row.status)
-    return {
-        "id": str(row.id),
-        "event_type": row.event_type,
-        "status": status,
-        "results": [receipt_line(line) for line in row.receipt],
-        "note": row.note,
-        "priority": row.options.get("priority") or Priority.NORMAL,
-        "mode": row.mode,
-        "mode_reason": row.mode_reason,
-        "omitted": cast("Sequence[OmittedJson]", row.omitted),
-        "error": row.failure_detail or row.failure_code if status is Status.FAILED else None,
-        "code": row.failure_code,
-        "graph_status": row.graph_status,
-        "graph_detail": row.failure_detail if status is Status.SUCCEEDED else None,
-        "graph": None if row.graph is None else [graph_line(line) for line in row.graph],
-        "stage": row.stage,
-        "waiting": waiting(row.wait_code, row.wait_cause, row.wait_until),
-        "usage": usage(row),
-        "stages": [stage(run) for run in row.stages],
-        "prompts": prompts(row.stages),
-        "truncated": row.truncated,
-        "payload": {"messages": row.messages, **scope_ids(row.scope), "options": row.options},
-        "metadata": row.options.get("metadata") or None,
-        "created_at": row.created_at,
-        "updated_at": row.completed_at or row.started_at or row.created_at,
-        "started_at": row.started_at,
-        "completed_at": row.completed_at,
-        "replays": row.replays,
-        "replayed_at": row.replayed_at,
-        "undone_at": row.undone_at,
-        "latency": _ms_between(row.created_at, row.completed_at),
-    }
+    return json_of(
+        EventJson,
+        row,
+        status=status,
+        results=[receipt_line(line) for line in row.receipt],
+        priority=row.options.get("priority") or Priority.NORMAL,
+        error=row.failure_detail or row.failure_code if status is Status.FAILED else None,
+        code=row.failure_code,
+        graph_detail=row.failure_detail if status is Status.SUCCEEDED else None,
+        graph=None if row.graph is None else [graph_line(line) for line in row.graph],
+        waiting=waiting(row.wait_code, row.wait_cause, row.wait_until),
+        usage=usage(row),
+        stages=[stage(run) for run in row.stages],
+        prompts=prompts(row.stages),
+        payload={"messages": row.messages, **scope_ids(row.scope), "options": row.options},
+        metadata=row.options.get("metadata") or None,
+        updated_at=row.completed_at or row.started_at or row.created_at,
+        latency=_ms_between(row.created_at, row.completed_at),
+    )
 
 
 def shown(status: Status) -> Status:
@@ -293,16 +288,14 @@ def add_filled(lines: Sequence[ReceiptLineJson], filled: Mapping[UUID, Sequence[
 
 def graph_line(line: GraphReceiptLine) -> GraphLineJson:
     """The effect of one fact on a relation."""
-    return {
-        "event": line.outcome,
-        "source": line.source,
-        "relationship": line.relation,
-        "target": line.destination,
-        "reason": line.reason,
-        "relation_id": str(line.relation_id) if line.relation_id else None,
-        "memory_id": str(line.memory_id) if line.memory_id else None,
-        "message": line.message_ordinal,
-    }
+    return json_of(
+        GraphLineJson,
+        line,
+        event=line.outcome,
+        relationship=line.relation,
+        target=line.destination,
+        message=line.message_ordinal,
+    )
 
 
 def prompts(runs: Sequence[StageRun]) -> dict[str, str]:
@@ -313,16 +306,14 @@ def prompts(runs: Sequence[StageRun]) -> dict[str, str]:
 
 def stage(run: StageRun) -> StageRunJson:
     """One run of a stage: its model, the version of its prompt, and its cost."""
-    return {
-        "stage": run.stage,
-        "model": run.model or None,
-        "prompt": run.prompt or None,
-        "ms": round(run.ms, 1),
-        "calls": run.calls,
-        "tokens": run.prompt_tokens + run.completion_tokens,
-        "code": run.code,
-        "finished_at": run.finished_at,
-    }
+    return json_of(
+        StageRunJson,
+        run,
+        model=run.model or None,
+        prompt=run.prompt or None,
+        ms=round(run.ms, 1),
+        tokens=run.prompt_tokens + run.completion_tokens,
+    )
 
 
 def _ms_between(start: datetime, end: datetime | None) -> float | None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import Id
+from api.http.shared_responses import Id, json_of
 from pipeline.accounting.balance import Totals
 from pipeline.accounting.costs import Paid, Spending, total
 from pipeline.events.event_view import EventView
@@ -106,12 +106,7 @@ def _batch(batch_id: UUID, row: EventView) -> BatchUsageJson:
 
 def paid(amounts: Paid) -> PaidJson:
     """Number of calls, tokens and cost."""
-    return {
-        "calls": amounts.calls,
-        "prompt_tokens": amounts.prompt_tokens,
-        "completion_tokens": amounts.completion_tokens,
-        "cost_usd": amounts.cost_usd,
-    }
+    return json_of(PaidJson, amounts)
 
 
 def spending(row: Spending) -> SpendingJson:
@@ -127,30 +122,26 @@ def spending(row: Spending) -> SpendingJson:
 def stats(row: Totals, owners: Mapping[str, int], spent: Spending) -> StatsJson:
     """The counts under the names of the Mem0 clients, then the balance of events."""
     users, agents, runs = (owners.get(kind, 0) for kind in ("user", "agent", "run"))
-    return {
-        "total_memories": row.memories,
-        "total_add_events": row.adds,
-        "total_retrieval_events": row.searches,
-        "total_api_retrieval_events": row.searches,
+    return json_of(
+        StatsJson,
+        row,
+        total_memories=row.memories,
+        total_add_events=row.adds,
+        total_retrieval_events=row.searches,
+        total_api_retrieval_events=row.searches,
         # No limit.
-        "total_retrieval_events_limit": 0,
-        "total_users_with_memories": users,
-        "total_agents_with_memories": agents,
-        "total_runs_with_memories": runs,
+        total_retrieval_events_limit=0,
+        total_users_with_memories=users,
+        total_agents_with_memories=agents,
+        total_runs_with_memories=runs,
         # The mean, as a whole number.
-        "memories_per_user": _mean(row.memories, users),
-        "memories_per_agent": _mean(row.memories, agents),
-        "memories_per_run": _mean(row.memories, runs),
-        "accepted": row.accepted,
-        "succeeded": row.succeeded,
-        "failed": row.failed,
-        "cancelled": row.cancelled,
-        "pending": row.pending,
-        "running": row.running,
-        "oldest_in_flight_s": round(row.oldest_in_flight_s, 3),
-        "identity": row.balanced,
-        "usage": spending(spent),
-    }
+        memories_per_user=_mean(row.memories, users),
+        memories_per_agent=_mean(row.memories, agents),
+        memories_per_run=_mean(row.memories, runs),
+        oldest_in_flight_s=round(row.oldest_in_flight_s, 3),
+        identity=row.balanced,
+        usage=spending(spent),
+    )
 
 
 def _mean(memories: int, owners: int) -> int:

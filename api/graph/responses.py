@@ -7,7 +7,7 @@ from typing import Literal
 
 from typing_extensions import TypeAliasType, TypedDict
 
-from api.http.shared_responses import DoneJson, Id
+from api.http.shared_responses import DoneJson, Id, json_of
 from pipeline.graph.editing import EntityView
 
 
@@ -76,15 +76,5 @@ GraphRowJson = TypeAliasType("GraphRowJson", ExportedEntityJson | ExportedRelati
 
 def entity(row: EntityView) -> GraphEntityJson:
     """An entity, with those that are merged into it."""
-    return {
-        "id": str(row.id),
-        "name": row.name,
-        "type": row.kind,
-        "qualifier": row.qualifier,
-        "mentions": row.mentions,
-        "merged_into": str(row.merged_into) if row.merged_into else None,
-        "merge_reason": row.merge_reason,
-        "merged_at": row.merged_at,
-        "members": [{"id": str(node_id), "name": name} for node_id, name in row.members],
-        "created_at": row.created_at,
-    }
+    members = [{"id": str(node_id), "name": name} for node_id, name in row.members]
+    return json_of(GraphEntityJson, row, type=row.kind, members=members)

@@ -6,8 +6,21 @@ Their names end with `Json`; the OpenAPI description leaves the ending out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Generic, NotRequired, Required, TypeVar
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    NotRequired,
+    Required,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
+from uuid import UUID
 
 from pydantic import GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema
@@ -17,6 +30,7 @@ from pipeline.domain.events import Status
 from pipeline.domain.scope import Scope
 
 Row = TypeVar("Row")
+JsonT = TypeVar("JsonT", bound=Mapping[str, Any])
 
 
 def words(*values: str) -> WithJsonSchema:
@@ -49,6 +63,31 @@ class SelectedFields:
             self._type = make(self._name, fields, total=False)
             self._type.__doc__ = whole.__doc__
         return handler.generate_schema(self._type)
+
+
+def json_of(kind: type[JsonT], row: object, /, **others: Any) -> JsonT:
+    """A response of this type, with the attributes of a row under the same names.
+
+    `others`: the keys that are computed, and those that not all responses have. Ids become strings.
+    Errors: AttributeError if the row lacks an attribute.
+    """
+    names, ids = _keys(kind)
+    answer = {name: others[name] if name in others else getattr(row, name) for name in names}
+    answer.update(others)
+    for name in ids:
+        if isinstance(answer[name], UUID):
+            answer[name] = str(answer[name])
+    return cast("JsonT", answer)
+
+
+@cache
+def _keys(kind: type[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The keys of each response of this type in their order, and those of them with an id."""
+    hints = get_type_hints(kind, include_extras=True)
+    optional: object = NotRequired
+    required = {name: hint for name, hint in hints.items() if get_origin(hint) is not optional}
+    ids = tuple(name for name, hint in required.items() if Id in (hint, *get_args(hint)))
+    return tuple(required), ids
 
 
 class DoneJson(TypedDict):

@@ -10,7 +10,7 @@ from uuid import uuid5
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import EventStatus, Id, ResultsJson, StoredTime, words
+from api.http.shared_responses import EventStatus, Id, ResultsJson, StoredTime, json_of, words
 from api.search.responses import ScoreBreakdownJson, scored
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
@@ -159,18 +159,17 @@ def states(entries: Sequence[HistoryEntry]) -> list[OssHistoryJson]:
 
 def history(entry: HistoryEntry) -> OssHistoryJson:
     """One state of a memory, as a row of the open-source library's history table."""
-    return {
-        "id": str(uuid5(entry.memory_id, str(entry.version))),
-        "memory_id": str(entry.memory_id),
-        "old_memory": entry.old_text,
-        "new_memory": entry.new_text,
-        "event": entry.event,
-        "created_at": entry.created_at,
-        "updated_at": entry.created_at,
-        "is_deleted": entry.event == Outcome.DELETE,
-        "actor_id": None,
-        "role": entry.message["role"] if entry.message else None,
-    }
+    return json_of(
+        OssHistoryJson,
+        entry,
+        id=uuid5(entry.memory_id, str(entry.version)),
+        old_memory=entry.old_text,
+        new_memory=entry.new_text,
+        updated_at=entry.created_at,
+        is_deleted=entry.event == Outcome.DELETE,
+        actor_id=None,
+        role=entry.message["role"] if entry.message else None,
+    )
 
 
 def entities(rows: Sequence[Owner]) -> list[OssEntityJson]:
@@ -180,10 +179,4 @@ def entities(rows: Sequence[Owner]) -> list[OssEntityJson]:
 
 def entity(row: Owner) -> OssEntityJson:
     """A user, agent or run with its number of memories."""
-    return {
-        "id": row.id,
-        "type": row.kind,
-        "total_memories": row.memories,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
+    return json_of(OssEntityJson, row, type=row.kind, total_memories=row.memories)

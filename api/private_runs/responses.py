@@ -6,7 +6,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import Id
+from api.http.shared_responses import Id, json_of
 from pipeline.tenants.private_runs import Privacy, PrivateRun
 
 
@@ -22,10 +22,4 @@ class PrivateRunJson(TypedDict):
 
 def private_run(row: PrivateRun) -> PrivateRunJson:
     """A private run."""
-    return {
-        "run_id": row.run_id,
-        "privacy": row.privacy,
-        "expires_at": row.expires_at,
-        "erasure_event_id": str(row.erasure_id),
-        "created_at": row.created_at,
-    }
+    return json_of(PrivateRunJson, row, erasure_event_id=row.erasure_id)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import Id, ScopeIdsJson, scope_ids
+from api.http.shared_responses import Id, ScopeIdsJson, json_of, scope_ids
 from pipeline.domain.events import Status
 from pipeline.replays.diff import Difference, Edge, Edited, Remembered
 from pipeline.replays.store import Shadow
@@ -151,12 +151,7 @@ def diff(row: Difference) -> DifferenceJson:
 
 def remembered(item: Remembered) -> RememberedJson:
     """A memory on one side of a diff."""
-    return {
-        "id": str(item.id),
-        "memory": item.text,
-        "event_id": str(item.event_id) if item.event_id else None,
-        "message": item.message,
-    }
+    return json_of(RememberedJson, item, memory=item.text)
 
 
 def edge(item: Edge) -> EdgeJson:

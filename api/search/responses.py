@@ -10,7 +10,14 @@ from typing import Annotated, Literal, NotRequired, cast
 from typing_extensions import TypedDict
 
 from api.http.paging import size_bytes
-from api.http.shared_responses import Id, PageKeysJson, SelectedFields, scope_ids, words
+from api.http.shared_responses import (
+    Id,
+    PageKeysJson,
+    SelectedFields,
+    json_of,
+    scope_ids,
+    words,
+)
 from api.lists.after_event import AfterEventJson
 from api.memories.responses import MemoryJson, attributes, memory, only
 from pipeline.domain.memories import Memory
@@ -306,20 +313,12 @@ def path(row: GraphPath) -> RelationJson:
 
 def relation(row: RelationView) -> RelationKeysJson:
     """A relation with its times: in the world, and in Memlane."""
-    return {
-        "id": str(row.id),
-        "source": row.source,
-        "source_id": str(row.source_id),
-        "source_type": row.source_kind,
-        "relationship": row.relation,
-        "target": row.destination,
-        "target_id": str(row.destination_id),
-        "target_type": row.destination_kind,
-        "valid_from": row.valid_from,
-        "valid_to": row.valid_to,
-        "created_at": row.created_at,
-        "expired_at": row.expired_at,
-        "memory_id": str(row.memory_id) if row.memory_id else None,
-        "conflict_id": str(row.conflict_id) if row.conflict_id else None,
-        "event_id": str(row.event_id),
-    }
+    return json_of(
+        RelationKeysJson,
+        row,
+        source_type=row.source_kind,
+        relationship=row.relation,
+        target=row.destination,
+        target_id=row.destination_id,
+        target_type=row.destination_kind,
+    )

@@ -9,7 +9,7 @@ from uuid import UUID
 from typing_extensions import TypedDict
 
 from api.events.responses import ReceiptLineJson, receipt_line
-from api.http.shared_responses import Id
+from api.http.shared_responses import Id, json_of
 from pipeline.domain.suggestions import (
     ShownChange,
     SuggestionKind,
@@ -97,47 +97,24 @@ class DecidedJson(TypedDict):
 def suggestion(row: StoredSuggestion) -> SuggestionJson:
     """A change that waits for a person's decision: diff, sources, and what it loses."""
     texts = [(target.memory_id, target.text) for target in row.targets]
-    return {
-        "id": str(row.id),
-        "kind": row.kind,
-        "state": row.state,
-        "origin": row.origin,
-        "event_id": str(row.event_id) if row.event_id else None,
-        "fact": row.fact_text,
-        "targets": [
-            {"memory_id": str(target.memory_id), "version": target.version}
-            for target in row.targets
-        ],
-        "changes": [change(c) for c in shown_changes(row.kind, texts, row.proposed_text)],
-        "sources": [source(target) for target in row.targets],
-        "proposed_text": row.proposed_text,
-        "reason": row.reason,
-        "created_at": row.created_at,
-        "decided_at": row.decided_at,
-        "decided_by": row.decided_by,
-        "decision_event_id": str(row.decision_event_id) if row.decision_event_id else None,
-    }
+    return json_of(
+        SuggestionJson,
+        row,
+        fact=row.fact_text,
+        targets=[json_of(TargetJson, target) for target in row.targets],
+        changes=[change(c) for c in shown_changes(row.kind, texts, row.proposed_text)],
+        sources=[source(target) for target in row.targets],
+    )
 
 
 def change(row: ShownChange) -> SuggestedChangeJson:
     """One memory before and after the change."""
-    return {
-        "memory_id": str(row.memory_id),
-        "before": row.before,
-        "after": row.after,
-        "merged_into": str(row.merged_into) if row.merged_into else None,
-        "lost": list(row.lost),
-    }
+    return json_of(SuggestedChangeJson, row, lost=list(row.lost))
 
 
 def source(row: Target) -> SourceJson:
     """The message that a memory was extracted from; without a quote, a person wrote the memory."""
-    return {
-        "memory_id": str(row.memory_id),
-        "said_at": row.said_at,
-        "speaker": row.speaker,
-        "quote": row.quote[:LONGEST_QUOTE] if row.quote else None,
-    }
+    return json_of(SourceJson, row, quote=row.quote[:LONGEST_QUOTE] if row.quote else None)
 
 
 def would_accept(suggestion_id: UUID, planned: AcceptedSuggestion) -> WouldAcceptJson:
@@ -159,12 +136,5 @@ def decided(rows: Sequence[Decided]) -> DecidedJson:
     """The results of many decisions."""
     return {
         "decided": sum(row.error is None for row in rows),
-        "results": [
-            {
-                "id": str(row.suggestion_id),
-                "event_id": str(row.event_id) if row.event_id else None,
-                "error": row.error,
-            }
-            for row in rows
-        ],
+        "results": [json_of(DecisionJson, row, id=row.suggestion_id) for row in rows],
     }

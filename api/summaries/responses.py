@@ -6,7 +6,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import PageKeysJson
+from api.http.shared_responses import PageKeysJson, json_of
 from pipeline.domain.summaries import SummaryState, SummaryVersion
 
 
@@ -40,22 +40,9 @@ class SummaryPageJson(PageKeysJson):
 
 def version(row: SummaryVersion) -> SummaryVersionJson:
     """One version of a summary."""
-    return {
-        "version": row.version,
-        "summary": row.text,
-        "current": row.current,
-        "messages": row.messages,
-        "model": row.model,
-        "prompt": row.prompt,
-        "created_at": row.created_at,
-    }
+    return json_of(SummaryVersionJson, row, summary=row.text)
 
 
 def state(row: SummaryState) -> SummaryStateJson:
     """Messages since the last version."""
-    return {
-        "messages": row.messages,
-        "tokens": row.tokens,
-        "due_at": row.due_at,
-        "reason": row.reason,
-    }
+    return json_of(SummaryStateJson, row)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import DoneJson, Id
+from api.http.shared_responses import DoneJson, Id, json_of
 from api.tenants.requests import NOT_HERE
 from pipeline.domain.modes import Mode
 from pipeline.domain.tenants import Access
@@ -203,26 +203,9 @@ def project(
 
 def member(row: Member) -> MemberJson:
     """A member."""
-    return {
-        "user_id": row.email,
-        "username": row.email.partition("@")[0],
-        "email": row.email,
-        "role": row.role,
-        "created_at": row.created_at,
-    }
+    return json_of(MemberJson, row, user_id=row.email, username=row.email.partition("@")[0])
 
 
 def key(row: ApiKey) -> KeyJson:
     """An API key, without its secret."""
-    return {
-        "id": str(row.id),
-        "project_id": str(row.project_id),
-        "name": row.name,
-        "prefix": row.prefix,
-        "scope": row.access,
-        "member": row.member,
-        "created_by": str(row.created_by) if row.created_by else None,
-        "created_at": row.created_at,
-        "expires_at": row.expires_at,
-        "revoked_at": row.revoked_at,
-    }
+    return json_of(KeyJson, row, scope=row.access)

@@ -7,7 +7,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import DoneJson, Id
+from api.http.shared_responses import DoneJson, Id, json_of
 from api.memories.responses import MemoryJson, MessageJson
 from pipeline.tenants.user_tokens import UserToken
 
@@ -50,10 +50,4 @@ class UserDownloadJson(TypedDict):
 
 def token(row: UserToken) -> UserTokenJson:
     """A token without its secret."""
-    return {
-        "id": str(row.id),
-        "user_id": row.user_id,
-        "rights": list(row.rights),
-        "created_at": row.created_at,
-        "expires_at": row.expires_at,
-    }
+    return json_of(UserTokenJson, row, rights=list(row.rights))

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import Id
+from api.http.shared_responses import Id, json_of
 from pipeline.seals.chain import Fault
 from pipeline.seals.store import Checkpoint
 from pipeline.seals.verification import VerifiedPage
@@ -56,37 +56,16 @@ class HeadsJson(TypedDict):
 
 def page(row: VerifiedPage) -> VerifiedPageJson:
     """A page of a verification."""
-    return {
-        "ok": row.enabled and not row.faults,
-        "enabled": row.enabled,
-        "state": row.state.value,
-        "counter": row.counter,
-        "sealed": row.sealed,
-        "waiting": row.waiting,
-        "faults": [fault(row_fault) for row_fault in row.faults],
-        "next": row.next,
-    }
+    ok = row.enabled and not row.faults
+    faults = [fault(row_fault) for row_fault in row.faults]
+    return json_of(VerifiedPageJson, row, ok=ok, state=row.state.value, faults=faults)
 
 
 def fault(row: Fault) -> FaultJson:
     """A row that differs from its seal."""
-    return {
-        "problem": row.problem,
-        "kind": row.kind,
-        "id": str(row.row_id) if row.row_id else None,
-        "number": row.row_no,
-        "lane_id": str(row.lane_id) if row.lane_id else None,
-    }
+    return json_of(FaultJson, row, id=row.row_id, number=row.row_no)
 
 
 def checkpoint(row: Checkpoint) -> HeadJson:
     """A recorded head of a project."""
-    return {
-        "number": row.number,
-        "counter": row.counter,
-        "lanes": row.lanes,
-        "root": row.root,
-        "sealed_until": row.sealed_until,
-        "created_at": row.created_at,
-        "valid": row.valid,
-    }
+    return json_of(HeadJson, row)

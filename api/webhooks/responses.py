@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import Id
+from api.http.shared_responses import Id, json_of
 from pipeline.webhooks.store import Delivery, Webhook
 
 
@@ -49,33 +49,14 @@ class DeliveryJson(TypedDict):
 
 def webhook(row: Webhook, *, hide_path: bool = False) -> WebhookJson:
     """A webhook. `hide_path`: show only scheme and host of its URL; the path may be secret."""
-    return {
-        "webhook_id": str(row.id),
-        "name": row.name,
-        "url": _host(row.url) if hide_path else row.url,
-        "event_types": row.event_types,
-        "owner": str(row.project_id),
-        "project": str(row.project_id),
-        "is_active": row.is_active,
-        "disabled_reason": row.disabled_reason,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
+    url = _host(row.url) if hide_path else row.url
+    project = row.project_id
+    return json_of(WebhookJson, row, webhook_id=row.id, url=url, owner=project, project=project)
 
 
 def delivery(row: Delivery) -> DeliveryJson:
     """A delivery and the result of its last attempt."""
-    return {
-        "id": str(row.id),
-        "event_type": row.event_type,
-        "state": row.state,
-        "attempts": row.attempts,
-        "next_try_at": row.due_at,
-        "status_code": row.status_code,
-        "error": row.error,
-        "created_at": row.created_at,
-        "ended_at": row.ended_at,
-    }
+    return json_of(DeliveryJson, row, next_try_at=row.due_at)
 
 
 def _host(url: str) -> str:
