@@ -33,7 +33,7 @@ from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.text.speakers import unsigned
 from pipeline.vector_index.own_collections import Position
-from pipeline.vector_index.projections import Projected, Projection
+from pipeline.vector_index.projections import Projection, VectorSource
 
 # Name in the message that a memory was extracted from. Memories of earlier releases have no
 # `speaker`.
@@ -56,7 +56,7 @@ SAMPLED = 100
 BEGINNING = Position(UUID(int=0), at=datetime(1, 1, 1, tzinfo=UTC))
 
 
-class MemoryVectors(Projected):
+class MemoryVectors(VectorSource):
     """Memories as a source of the vector index; see `pipeline.vector_index.projections`."""
 
     kind, table = "memories", "memories"

@@ -46,7 +46,7 @@ from pipeline.text.speakers import unsigned
 from pipeline.turns.sql import statement
 from pipeline.turns.store import not_withdrawn, uuids
 from pipeline.vector_index.own_collections import Position
-from pipeline.vector_index.projections import Projected, Projection
+from pipeline.vector_index.projections import Projection, VectorSource
 
 # Characters of a turn that are embedded: more than most models read, and less than any rejects.
 MOST_CHARACTERS = 4_000
@@ -63,7 +63,7 @@ _says_something = and_(
 _wanted = and_(not_withdrawn(), _says_something)
 
 
-class TurnVectors(Projected):
+class TurnVectors(VectorSource):
     """Turns as a source of the vector index; see `pipeline.vector_index.projections`."""
 
     kind, table = "turns", "turn_vectors"

@@ -20,7 +20,7 @@ LANES_AT_ONCE = 20_000
 
 
 class Recorded(Protocol):
-    """The query of `Projected.recorded`."""
+    """The query of `VectorSource.recorded`."""
 
     def __call__(self, lane_ids: list[UUID], embedder: str, *, stale: bool) -> Select[Any]: ...
 
@@ -29,7 +29,7 @@ class Collections:
     """Names and sizes of the collections of one kind of vectors."""
 
     def __init__(self, engine: AsyncEngine, table: str, recorded: Recorded) -> None:
-        """`table`: the table with their rows; `recorded`: the query of `Projected.recorded`."""
+        """`table`: the table with their rows; `recorded`: the query of `VectorSource.recorded`."""
         self._recorded = recorded
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._table = table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from uuid import UUID
 
 from sqlalchemy import Select
@@ -39,89 +39,12 @@ class Projection:
     recorded: int = field(default=0, compare=False)
 
 
-class VectorSource(Protocol):
-    """One kind of text with vectors, as the index sees it."""
+class VectorSource(ABC):
+    """One kind of text with vectors, as the index sees it.
 
-    # The prefix of its collections.
-    kind: ClassVar[str]
-    collections: Collections
-    # The collections of its large scopes.
-    own: OwnCollections
-    compactions: Compactions
-
-    async def count(self) -> int:
-        """The number of vectors in a complete index."""
-        ...
-
-    async def unprojected(
-        self, ids: Iterable[UUID] | None = None, *, stale_for_s: float, limit: int
-    ) -> list[Projection]:
-        """Rows that are stale for `stale_for_s` seconds: all with these ids, or the oldest."""
-        ...
-
-    async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
-        """Rows that the index under construction lacks in this version, by id, after this one."""
-        ...
-
-    async def following(self, after: UUID, *, limit: int) -> list[Projection]:
-        """Rows that the index should have, of all owners, by id, after this one."""
-        ...
-
-    async def mark_foreign_stale(self, embedder: str) -> None:
-        """Mark all vectors of other models as stale, so that they are embedded again."""
-        ...
-
-    async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
-        """Stale rows with another model's vectors; none if `index` is not the live one."""
-        ...
-
-    async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
-        """Store vectors that this embedder computed for these rows."""
-        ...
-
-    async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
-        """Record that the index has these versions.
-
-        Rows that changed since they were read are marked as stale, and so is version 0, of which it
-        is unknown what the index has. All rows stay as they are if another index is live by now.
-        Returns ids erased since then: the index must delete them.
-        """
-        ...
-
-    async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
-        """The given ids that the ledger does not have."""
-        ...
-
-    async def in_lane(self, ids: Sequence[UUID], lane_id: UUID) -> set[UUID]:
-        """The given ids that are in this lane."""
-        ...
-
-    async def changed_since(self, rows: Sequence[Projection]) -> list[UUID]:
-        """Ids of rows that are not in the index at this version any more, or were erased."""
-        ...
-
-    async def stale_vectors(
-        self, where: Mapping[str, str], *, embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
-        """Ids and packed vectors of the newest stale rows with these entity ids."""
-        ...
-
-    async def has(self, project_id: UUID, pins: Mapping[str, str], *, rows: int) -> bool:
-        """Tell if there are `rows` rows with these entity ids."""
-        ...
-
-    def pages(
-        self, project_id: UUID, pins: Mapping[str, str], after: Position | None, *, limit: int
-    ) -> AsyncIterator[tuple[list[Projection], Position]]:
-        """Rows with these entity ids that the index should have, each page with its position.
-
-        A page has about `limit` rows, or none.
-        """
-        ...
-
-
-class Projected(ABC):
-    """Statements on the common columns: id, lane_id, version, projected_version, embedding."""
+    The statements here are on the common columns: id, lane_id, version, projected_version,
+    embedding. `kind`: the prefix of its collections. `own`: the collections of its large scopes.
+    """
 
     kind: ClassVar[str]
     table: ClassVar[str]
@@ -133,6 +56,45 @@ class Projected(ABC):
         self.collections = Collections(engine, self.table, self.recorded)
         self.own = OwnCollections(engine)
         self.compactions = Compactions(engine)
+
+    @abstractmethod
+    async def count(self) -> int:
+        """The number of vectors in a complete index."""
+
+    @abstractmethod
+    async def unprojected(
+        self, ids: Iterable[UUID] | None = None, *, stale_for_s: float, limit: int
+    ) -> list[Projection]:
+        """Rows that are stale for `stale_for_s` seconds: all with these ids, or the oldest."""
+
+    @abstractmethod
+    async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
+        """Rows that the index under construction lacks in this version, by id, after this one."""
+
+    @abstractmethod
+    async def following(self, after: UUID, *, limit: int) -> list[Projection]:
+        """Rows that the index should have, of all owners, by id, after this one."""
+
+    @abstractmethod
+    async def mark_foreign_stale(self, embedder: str) -> None:
+        """Mark all vectors of other models as stale, so that they are embedded again."""
+
+    @abstractmethod
+    async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
+        """Stale rows with another model's vectors; none if `index` is not the live one."""
+
+    @abstractmethod
+    async def has(self, project_id: UUID, pins: Mapping[str, str], *, rows: int) -> bool:
+        """Tell if there are `rows` rows with these entity ids."""
+
+    @abstractmethod
+    def pages(
+        self, project_id: UUID, pins: Mapping[str, str], after: Position | None, *, limit: int
+    ) -> AsyncIterator[tuple[list[Projection], Position]]:
+        """Rows with these entity ids that the index should have, each page with its position.
+
+        A page has about `limit` rows, or none.
+        """
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
         """Store vectors that this embedder computed, unless the text has changed."""
@@ -146,7 +108,12 @@ class Projected(ABC):
             await connection.execute(statement("replace_vectors", table=self.table), values)
 
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
-        """Record that the index has these versions. Returns ids erased since they were read."""
+        """Record that the index has these versions.
+
+        Rows that changed since they were read are marked as stale, and so is version 0, of which it
+        is unknown what the index has. All rows stay as they are if another index is live by now.
+        Returns ids erased since then: the index must delete them.
+        """
         if not done:
             return []
         seen = {
@@ -173,7 +140,7 @@ class Projected(ABC):
         return {row.id for row in rows}
 
     async def changed_since(self, rows: Sequence[Projection]) -> list[UUID]:
-        """Return the ids of rows that are not in the index at this version any more."""
+        """Return the ids of rows that are not in the index at this version, or were erased."""
         values = {
             "ids": [row.id for row in rows],
             "versions": [row.version for row in rows],

@@ -93,7 +93,6 @@ ALL_TENANTS = {
     "LaneLeases.renew": "the heartbeat of all lanes a worker holds",
     "DueLanes.sweep": "the sweeper",
     "LoadView.*": "backpressure counts the events of all projects",
-    "Projected.*": "the projector",
     "Summaries.claim": "a worker's edge: the lane's row names the tenant",
     "Summaries.claim_due": "the sweeper",
     "Summaries.task": "a worker's edge: the lane's row names the tenant",
@@ -127,7 +126,7 @@ def _methods() -> Iterator[tuple[str, Any]]:
         if ".ledger." not in module.__name__ and not vars(module).keys() & {
             "AsyncEngine",
             "AsyncConnection",
-            "Projected",
+            "fetch",
         }:
             continue  # uses no database
         for name, value in vars(module).items():
