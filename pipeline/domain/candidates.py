@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from pipeline.text import terms
-from pipeline.text.matter_words import matters_of
 from pipeline.text.slots import SEPARATOR
-from pipeline.text.topic_words import topics_of
+from pipeline.text.topic_words import matters_of, topics_of
 from pipeline.text.topics import attributes_beside, topics
 from pipeline.text.word_scores import WordIndex, prefixes
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.text.matter_words import matters_of
 from pipeline.text.terms import terms
+from pipeline.text.topic_words import matters_of
 
 
 @pytest.mark.parametrize(
