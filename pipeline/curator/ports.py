@@ -12,14 +12,6 @@ from pipeline.memories.store import Memories
 class CuratorStores(Protocol):
     """The part of the ledger that the curator uses."""
 
-    @property
-    def curator(self) -> CuratorRuns:
-        """Its runs."""
-
-    @property
-    def memories(self) -> Memories:
-        """Reads of memories."""
-
-    @property
-    def costs(self) -> Costs:
-        """Costs, for budgets."""
+    curator: CuratorRuns
+    memories: Memories
+    costs: Costs

@@ -13,17 +13,9 @@ from pipeline.ingest.ports import IngestStores
 class EventStores(Protocol):
     """The part of the ledger that cancels, replays and undoes events."""
 
-    @property
-    def cancellation(self) -> Cancellation:
-        """Cancel."""
-
-    @property
-    def dead_letters(self) -> DeadLetters:
-        """Replay."""
-
-    @property
-    def undo(self) -> Undo:
-        """Undo."""
+    cancellation: Cancellation
+    dead_letters: DeadLetters
+    undo: Undo
 
 
 class RehearsalStores(EventStores, IngestStores, Protocol):

@@ -36,50 +36,18 @@ class ScopeWords(Protocol):
 class IngestStores(Protocol):
     """The part of the ledger that accepts adds and runs stages."""
 
-    @property
-    def costs(self) -> Costs:
-        """Costs of failed runs."""
-
-    @property
-    def graph(self) -> Graph:
-        """Entities and relations."""
-
-    @property
-    def group_commit(self) -> GroupCommit:
-        """Group commit of adds."""
-
-    @property
-    def kept_answers(self) -> KeptAnswers:
-        """Answers of dry runs, for the real run."""
-
-    @property
-    def lanes(self) -> Lanes:
-        """The lane state machine."""
-
-    @property
-    def leases(self) -> LaneLeases:
-        """Leases of the lanes that a worker runs."""
-
-    @property
-    def memories(self) -> Memories:
-        """Reads of memories."""
-
-    @property
-    def profiles(self) -> Profiles:
-        """Profiles of users."""
+    costs: Costs
+    graph: Graph
+    group_commit: GroupCommit
+    kept_answers: KeptAnswers
+    lanes: Lanes
+    leases: LaneLeases
+    memories: Memories
+    profiles: Profiles
+    recordings: Recordings
+    transfers: Transfers
+    versions: MemoriesAsOf
 
     @property
     def passages(self) -> ScopeWords:
         """Memories by words."""
-
-    @property
-    def recordings(self) -> Recordings:
-        """Recorded answers, for replays."""
-
-    @property
-    def transfers(self) -> Transfers:
-        """Reads of imports."""
-
-    @property
-    def versions(self) -> MemoriesAsOf:
-        """Reads of memories at a time."""

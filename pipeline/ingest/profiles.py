@@ -40,9 +40,7 @@ RETRY_AFTER_S = 5
 class ProfileStores(IngestStores, Protocol):
     """The part of the ledger that generations use."""
 
-    @property
-    def owners(self) -> Owners:
-        """Users of a project."""
+    owners: Owners
 
 
 async def trigger(

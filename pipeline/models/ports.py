@@ -11,12 +11,5 @@ from pipeline.models.recordings import Recordings
 class ModelStores(Protocol):
     """Stores that a recorded model reads."""
 
-    @property
-    def memories(self) -> Memories:
-        """Memories of the scope that the batch is replayed into."""
-        ...
-
-    @property
-    def recordings(self) -> Recordings:
-        """Saved answers of earlier batches."""
-        ...
+    memories: Memories
+    recordings: Recordings

@@ -11,10 +11,5 @@ from pipeline.replays.switch import Switch
 class ReplayStores(Protocol):
     """The ledger, as far as replays use it."""
 
-    @property
-    def shadows(self) -> Shadows:
-        """Create and read shadows."""
-
-    @property
-    def switch(self) -> Switch:
-        """Compare a shadow with its scope and switch it on."""
+    shadows: Shadows
+    switch: Switch

@@ -16,29 +16,12 @@ from pipeline.turns.vectors import TurnVectors
 class SearchStores(Protocol):
     """The part of the ledger that searches read."""
 
-    @property
-    def accesses(self) -> AccessCounts:
-        """Accesses of memories, for decay."""
-
-    @property
-    def events(self) -> Events:
-        """Numbers of pending events."""
-
-    @property
-    def graph(self) -> Graph:
-        """Relations near a query."""
-
-    @property
-    def memories(self) -> Memories:
-        """Memories, for explanations."""
-
-    @property
-    def passages(self) -> Passages:
-        """Memories and turns, as search reads them."""
-
-    @property
-    def turn_vectors(self) -> TurnVectors:
-        """Keys of the turns in the vector index."""
+    accesses: AccessCounts
+    events: Events
+    graph: Graph
+    memories: Memories
+    passages: Passages
+    turn_vectors: TurnVectors
 
     async def now(self) -> datetime:
         """The database's time."""

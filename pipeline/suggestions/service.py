@@ -40,13 +40,8 @@ DECLINED = {Action.REJECT: SuggestionState.REJECTED, Action.DISMISS: SuggestionS
 class SuggestionStores(Protocol):
     """The part of the ledger that reads and decides suggestions."""
 
-    @property
-    def suggestions(self) -> Suggestions:
-        """Reads."""
-
-    @property
-    def decisions(self) -> Decisions:
-        """Decisions."""
+    suggestions: Suggestions
+    decisions: Decisions
 
 
 @dataclass(frozen=True, slots=True)

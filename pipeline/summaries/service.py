@@ -37,13 +37,8 @@ TASK = "summarize"
 class SummaryStores(Protocol):
     """The part of the ledger that summaries use."""
 
-    @property
-    def costs(self) -> Costs:
-        """Costs of model calls."""
-
-    @property
-    def summaries(self) -> Summaries:
-        """Versions and due ones."""
+    costs: Costs
+    summaries: Summaries
 
 
 @dataclass(frozen=True, slots=True)
