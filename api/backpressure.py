@@ -27,11 +27,9 @@ class HintPublisher(Protocol):
 
     def kick_among(self, hint: Hint, busy_lanes: int) -> None:
         """Publish the hint into the queue of its class for this number of busy lanes."""
-        ...
 
     def close(self) -> None:
         """Publish the waiting hints, then stop."""
-        ...
 
 
 class FairDispatcher:

@@ -48,11 +48,9 @@ class MemoryModel(Protocol):
     @property
     def name(self) -> str:
         """Name as configured, such as `openai/gpt-4o-mini` or `local/rules`, for receipts."""
-        ...
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         """Facts worth remembering that the messages state; none for small talk and questions."""
-        ...
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
@@ -63,11 +61,9 @@ class MemoryModel(Protocol):
         Facts are in the order of their messages: if two contradict each other, the later one
         counts.
         """
-        ...
 
     async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         """Entities and relations that the facts state, and the current relations that they end."""
-        ...
 
     async def distil(
         self, question: Question, memories: Sequence[str]
@@ -77,19 +73,15 @@ class MemoryModel(Protocol):
         For a profile each property is an object: its `value`, and in `memories` the numbers of the
         memories that state it, from 1.
         """
-        ...
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
         """Proposals to delete, combine or update memories; each memory in at most one."""
-        ...
 
     async def summarize(self, request: SummaryUpdate) -> Answer[str]:
         """The summary with the messages merged into it; it keeps their dates."""
-        ...
 
     async def close(self) -> None:
         """Release connections, if any."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +106,6 @@ class LLM(Protocol):
     @property
     def name(self) -> str:
         """Name as configured, such as `openai/gpt-4o-mini`."""
-        ...
 
     async def complete(
         self, turns: Sequence[ChatTurn], *, schema_name: str, schema: Mapping[str, object]
@@ -123,11 +114,9 @@ class LLM(Protocol):
 
         Errors: ModelUnavailable, ModelRejected.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections, if any."""
-        ...
 
 
 class Embedder(Protocol):
@@ -136,22 +125,18 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Name as configured; an index built with one model refuses the vectors of another."""
-        ...
 
     async def dimensions(self) -> int:
         """Length of every vector. If the model does not declare it, one call measures it."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """One vector of length 1 for each text, in order.
 
         Errors: ModelUnavailable, ModelRejected.
         """
-        ...
 
     async def close(self) -> None:
         """Release connections, if any."""
-        ...
 
 
 class Reranker(Protocol):
@@ -160,7 +145,6 @@ class Reranker(Protocol):
     @property
     def name(self) -> str:
         """Name as configured, such as `cohere/rerank-v3.5`."""
-        ...
 
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
         """One score for each text, in order: from 0 (no answer) to 1.
@@ -168,7 +152,6 @@ class Reranker(Protocol):
         Returns within a few seconds, because a client waits for the search.
         Errors: ModelUnavailable, ModelRejected, MalformedAnswer.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,33 +190,27 @@ class VectorStore(Protocol):
     @property
     def name(self) -> str:
         """Name as in MEMLANE_VECTORS."""
-        ...
 
     def reach(self, records: int) -> int:
         """Least `limit` of a search without a filter that finds the ten nearest well enough.
 
         `records`: number of records in the collection.
         """
-        ...
 
     async def ping(self) -> None:
         """Check that the server answers. Errors: StoreUnavailable."""
-        ...
 
     async def close(self) -> None:
         """Release connections."""
-        ...
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
         """Create the collection unless it exists.
 
         Errors: InvalidInput if it exists with another embedder.
         """
-        ...
 
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
         """Insert the records; those whose ids exist are replaced."""
-        ...
 
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
@@ -242,51 +219,41 @@ class VectorStore(Protocol):
 
         `where`: only records whose payload has these values are searched.
         """
-        ...
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         """Replace the records; those whose ids are missing are inserted."""
-        ...
 
     async def delete(self, name: str, ids: Sequence[UUID]) -> None:
         """Delete the records with these ids; unknown ids are ignored."""
-        ...
 
     async def get(self, name: str, ids: Sequence[UUID]) -> list[VectorRecord]:
         """The records with these ids, in any order; unknown ids are left out.
 
         Their payloads have no entity ids if the store keeps digests of these.
         """
-        ...
 
     async def differing(self, name: str, records: Sequence[VectorRecord]) -> list[UUID]:
         """Ids of the records that are missing, or stored in another form or with another payload.
 
         Vectors are not compared.
         """
-        ...
 
     async def list_cols(self) -> list[str]:
         """Names of all collections."""
-        ...
 
     async def delete_col(self, name: str) -> None:
         """Delete the collection; nothing happens if it does not exist."""
-        ...
 
     async def col_info(self, name: str) -> CollectionInfo | None:
         """Facts about the collection, or None if it does not exist."""
-        ...
 
     async def list(
         self, name: str, *, where: Mapping[str, str | int], limit: int
     ) -> list[VectorRecord]:
         """Up to `limit` records whose payload has the values of `where`, as `get`."""
-        ...
 
     async def reset(self) -> None:
         """Delete all collections of this index."""
-        ...
 
 
 @runtime_checkable
@@ -298,7 +265,6 @@ class CompactableStore(VectorStore, Protocol):
 
         Records are compared by their ids and the `version` in their payloads.
         """
-        ...
 
     async def replace(self, name: str, copy: str, *, former: str) -> None:
         """Give the copy the name of a collection, which is deleted.
@@ -306,7 +272,6 @@ class CompactableStore(VectorStore, Protocol):
         `former`: the name of the latter until then. At any moment the name stands for one of the
         two, except for milliseconds.
         """
-        ...
 
 
 class WebhookSender(Protocol):
@@ -318,7 +283,6 @@ class WebhookSender(Protocol):
         Errors: Undeliverable if the address is not allowed or not reachable, or if no response
         arrives in time.
         """
-        ...
 
 
 class Dispatcher(Protocol):
@@ -329,4 +293,3 @@ class Dispatcher(Protocol):
 
         Never raises and never blocks for long.
         """
-        ...

@@ -68,11 +68,9 @@ class Background(Protocol):
 
     def cancelled(self) -> bool:
         """True if the task was cancelled."""
-        ...
 
     def exception(self) -> BaseException | None:
         """The exception of a task that is done, if any."""
-        ...
 
 
 def end_with(task: Background) -> None:
@@ -88,20 +86,16 @@ class Watched(Protocol):
     @property
     def taken(self) -> int:
         """Number of hints taken so far."""
-        ...
 
     @property
     def done(self) -> int:
         """Number of hints finished so far."""
-        ...
 
     def turned(self) -> bool:
         """True if the event loop has made progress since the last call."""
-        ...
 
     def running(self) -> str | None:
         """Name of the task that blocks the loop at this moment, if any; a lane's id in a worker."""
-        ...
 
 
 class Watchdog:

@@ -67,7 +67,6 @@ class Closable(Protocol):
 
     def make_room(self) -> None:
         """Close the connection, which has no request."""
-        ...
 
 
 class Peers:

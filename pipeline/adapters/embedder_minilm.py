@@ -45,11 +45,9 @@ class Encoder(Protocol):
 
     def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
         """The tokens of each text."""
-        ...
 
     def run(self, batch: Sequence[Tokens]) -> list[Vector]:
         """The vector of each text; the batch is padded to its longest one."""
-        ...
 
 
 class MiniLM:

@@ -30,7 +30,6 @@ class ScopeWords(Protocol):
 
         Some may be of other scopes with the same entity ids. The number is about right.
         """
-        ...
 
 
 class IngestStores(Protocol):

@@ -21,7 +21,6 @@ class Forkable(Protocol):
 
     def after_fork(self) -> None:
         """Drop what belongs to the parent; called in the child, before it runs anything else."""
-        ...
 
 
 _FORKABLE: WeakSet[Forkable] = WeakSet()
