@@ -1,7 +1,7 @@
 -- Move a shadow's relations to the scope, between the scope's own entities. The scope's own
 -- relations have expired by now, and each entity of the shadow has one with the same name in the
--- scope. They are known here from now on, so that no read of an earlier time has them. Entities and events are looked up by key in subqueries, so the time is linear under any
--- plan.
+-- scope. They are known here from now on, so that no read of an earlier time has them. Entities and
+-- events are looked up by key in subqueries, so the time is linear under any plan.
 UPDATE relations SET
     project_id = CAST(:project_id AS uuid), lane_id = CAST(:lane_id AS uuid),
     source_id = (
