@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from uuid import UUID
 
 import pytest
@@ -37,14 +37,14 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
         yield service
 
 
-async def until_waiting(service: Service, number: int) -> None:
+async def until_waiting(service: Service, number: Callable[[], int]) -> None:
     """Wait until this number of transactions wait for locks."""
 
     async def waiting() -> bool:
         async with service.engine.ledger.engine.connect() as connection:
-            return bool(await connection.scalar(WAITING) == number)
+            return bool(await connection.scalar(WAITING) == number())
 
-    await wait_until(waiting, within_s=10, what=f"{number} transactions that wait for locks")
+    await wait_until(waiting, within_s=30, what="transactions that wait for locks")
 
 
 async def ids_by_text(service: Service) -> dict[str, UUID]:
@@ -64,9 +64,9 @@ async def test_a_memory_that_is_restored_beside_the_resolution_of_its_conflict_i
     async with service.engine.ledger.engine.begin() as holding:
         await holding.execute(select(conflicts.c.id).with_for_update())
         restored = asyncio.create_task(service.client.post(restore, json={"version": 1}))
-        await until_waiting(service, 1)
+        await until_waiting(service, lambda: 1)
         resolved = asyncio.create_task(service.client.post(resolve, json={"keep": str(tea)}))
-        await until_waiting(service, 2)
+        await until_waiting(service, lambda: 2)
     for answer in (await restored, await resolved):
         assert answer.status_code == 200, answer.text
     assert await ids_by_text(service) == {"Maya likes tea": tea}
@@ -104,9 +104,9 @@ async def test_edits_of_several_memories_that_cross_in_two_conflicts_are_both_ca
     async with ledger.engine.begin() as gate:
         await gate.execute(text(f"SELECT pg_advisory_xact_lock({GATE})"))
         editing = [edit(first, second)]
-        await until_waiting(service, 1)
+        await until_waiting(service, lambda: 1)
         editing.append(edit(third, fourth))
-        await until_waiting(service, 2)
+        await until_waiting(service, lambda: 2)
     await asyncio.gather(*editing)
     marked = [row["memory"] for row in await service.listed() if MARK in (row["metadata"] or {})]
     assert len(marked) == 2

@@ -40,10 +40,15 @@ async def only_one(service: Service) -> dict[str, Any]:
 
 
 async def suggest(
-    service: Service, kind: SuggestionKind, ids: Sequence[str], text: str | None = None
+    service: Service,
+    kind: SuggestionKind,
+    ids: Sequence[str],
+    text: str | None = None,
+    *,
+    user_id: str = "maya",
 ) -> str:
     """Store an open suggestion about these memories, the one that stays first."""
-    ledger, scope = service.engine.ledger, service.engine.scope()
+    ledger, scope = service.engine.ledger, service.engine.scope(user_id)
     rows = await ledger.memories.active(service.engine.project.id, [UUID(i) for i in ids])
     versions = {row.id: row.version for row in rows}
     targets = tuple((UUID(i), versions[UUID(i)]) for i in ids)

@@ -138,11 +138,12 @@ async def test_a_resolution_beside_the_erasure_of_its_scope_is_not_found(service
     assert (await resolved).status_code == 404
 
 
-async def contested(service: Service) -> UUID:
-    """Store a conflict between all memories. Returns its id."""
+async def contested(service: Service, user_id: str = "maya") -> UUID:
+    """Store a conflict between all memories of a user. Returns its id."""
     conflict_id = uuid4()
     async with service.engine.ledger.engine.begin() as connection:
-        rows = (await connection.execute(select(memories))).all()
+        own = select(memories).where(memories.c.user_id == user_id)
+        rows = (await connection.execute(own)).all()
         await connection.execute(
             insert(conflicts).values(
                 id=conflict_id,
