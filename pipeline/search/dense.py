@@ -25,7 +25,7 @@ from typing import NamedTuple
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain.errors import TransientError
+from pipeline.domain.errors import StoreUnavailable, TransientError
 from pipeline.domain.filters import Filter, covers, of_pins_only
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.tenants import ProjectId
@@ -43,6 +43,8 @@ log = structlog.get_logger()
 MOST_EXACT = 5_000
 # Factor by which each further query of the index is wider, up to the same number.
 WIDER = 5
+# If the index takes longer, words alone are compared. Its store may answer writes for longer.
+INDEX_TIMEOUT_S = 5.0
 # Below every cosine.
 NOTHING_CUT = -2.0
 
@@ -193,13 +195,20 @@ async def _exact(
 
 
 async def _indexed(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits:
-    """Return the nearest in the index, which filters by ids alone."""
+    """Return the nearest in the index, which filters by ids alone.
+
+    Errors: StoreUnavailable, also if the index does not answer in time.
+    """
     shape, project = query.where.shape, {"project_id": str(query.project_id)}
     scopes = [project | pins for pins in covers(query.filter)]
     kinds = [_facts] * shape.facts + [_turns] * (shape.turns and stores.turns is not None)
-    looks = await asyncio.gather(
-        *(kind(stores, ids, query, limit=limit) for kind in kinds for ids in scopes)
-    )
+    try:
+        async with asyncio.timeout(INDEX_TIMEOUT_S):
+            looks = await asyncio.gather(
+                *(kind(stores, ids, query, limit=limit) for kind in kinds for ids in scopes)
+            )
+    except TimeoutError:
+        raise StoreUnavailable("The index did not answer a search in time.") from None
     cosines = {key: cosine for look in looks for key, cosine in look.cosines.items()}
     cut = max((look.cut for look in looks), default=NOTHING_CUT)
     partial = not all(look.complete for look in looks)

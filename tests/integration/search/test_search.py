@@ -24,7 +24,7 @@ from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.tables import memories
-from pipeline.search import service
+from pipeline.search import dense, service
 from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.search.query import Query
 from pipeline.search.service import SearchLimits, SearchResult, search
@@ -439,6 +439,24 @@ async def test_without_vectors_words_find_turns_and_facts(
     answer = await ask(engine, "Saab", turns=True)
     assert (answer.degraded, answer.degraded_parts) == (False, [])
     assert without_vectors() == before
+
+
+@pytest.mark.usefixtures("few_in_index")
+async def test_a_store_that_does_not_answer_delays_a_search_for_a_limited_time(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+    await engine.services.index.catch_up()
+
+    async def frozen(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    engine.vectors.search = frozen  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(dense, "INDEX_TIMEOUT_S", 0.01)
+    answer = await ask(engine, "Saab")
+    assert answer.degraded_parts == ["meaning"]
+    assert len(answer.hits) == 1
 
 
 def without_vectors() -> float:
