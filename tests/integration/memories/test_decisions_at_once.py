@@ -38,7 +38,7 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 
 
 async def until_waiting(service: Service, number: Callable[[], int]) -> None:
-    """Wait until this number of transactions wait for locks."""
+    """Wait until this number of transactions waits for locks."""
 
     async def waiting() -> bool:
         async with service.engine.ledger.engine.connect() as connection:
@@ -58,18 +58,18 @@ async def test_a_memory_that_is_restored_beside_the_resolution_of_its_conflict_i
         await service.add(f"Maya likes {drink}")
     ids = await ids_by_text(service)
     conflict_id = await contested(service)
-    tea, deleted = ids["Maya likes tea"], ids["Maya likes cocoa"]
+    first, deleted = ids["Maya likes tea"], ids["Maya likes cocoa"]
     await service.client.delete(f"/v1/memories/{deleted}/")
     restore, resolve = f"/v1/memories/{deleted}/restore/", f"/v1/conflicts/{conflict_id}/resolve/"
     async with service.engine.ledger.engine.begin() as holding:
         await holding.execute(select(conflicts.c.id).with_for_update())
         restored = asyncio.create_task(service.client.post(restore, json={"version": 1}))
         await until_waiting(service, lambda: 1)
-        resolved = asyncio.create_task(service.client.post(resolve, json={"keep": str(tea)}))
+        resolved = asyncio.create_task(service.client.post(resolve, json={"keep": str(first)}))
         await until_waiting(service, lambda: 2)
     for answer in (await restored, await resolved):
         assert answer.status_code == 200, answer.text
-    assert await ids_by_text(service) == {"Maya likes tea": tea}
+    assert await ids_by_text(service) == {"Maya likes tea": first}
     assert await open_conflicts(service) == []
 
 

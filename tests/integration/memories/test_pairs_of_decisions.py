@@ -53,7 +53,7 @@ class Scene:
         return self.service.client.request(method, path, json=body)
 
     async def state(self) -> dict[str, Any]:
-        """What the API shows of the scope, without ids."""
+        """The scope as the API shows it, without ids."""
         listed = await self.service.listed(user_id=self.user_id)
         conflict = (await self.send("GET", f"/v1/conflicts/{self.conflict}/")).json()
         decided = [
@@ -142,11 +142,11 @@ async def in_turn(service: Service, *names: str) -> dict[str, Any]:
     return await scene.state()
 
 
-async def at_once(service: Service, held: Table, *names: str) -> dict[str, Any]:
+async def at_once(service: Service, table: Table, *names: str) -> dict[str, Any]:
     """The state after decisions that wait for rows of the scope at the same time."""
     scene = await prepared(service)
     lane_id = service.engine.scope(scene.user_id).lane_id
-    rows = select(held.c.id).where(held.c.id.in_([lane_id, UUID(scene.conflict)]))
+    rows = select(table.c.id).where(table.c.id.in_([lane_id, UUID(scene.conflict)]))
     deciding: list[asyncio.Task[httpx.Response]] = []
     async with service.engine.ledger.engine.begin() as holding:
         await holding.execute(rows.with_for_update())
