@@ -126,7 +126,8 @@ def _windows(candidates: Sequence[Candidate]) -> list[float]:
     words = list(chain.from_iterable(each.words for each in placed))
     if not words:
         return [0.0] * len(candidates)
-    columns = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    # In an order of their own: a sum of floats depends on it, and a score must not.
+    columns = {word: number for number, word in enumerate(sorted(set(words)))}
     placed_rows = [row for row in own if row is not None]
     row_of = np.repeat(placed_rows, [len(each.words) for each in placed])
     column_of = np.array([columns[word] for word in words])

@@ -216,6 +216,16 @@ def test_the_order_of_the_candidates_does_not_matter(pairs: Pairs, shuffle: rand
     assert [each.score.total for each in plain] == [each.score.total for each in shuffled]
 
 
+def test_a_window_is_the_same_sum_in_any_order() -> None:
+    """A sum of floats depends on their order."""
+    pairs = {
+        number: (Signals(lexical=share), Place((1, number), 1, (1, number - 1), dialogue=True))
+        for number, share in enumerate((0.1, 0.3, 0.5))
+    }
+    plain, turned = scores(pairs, ALL), scores(dict(reversed(pairs.items())), ALL)
+    assert {k: v.total for k, v in plain.items()} == {k: v.total for k, v in turned.items()}
+
+
 @given(st.sets(st.integers(0, 50), min_size=2), SHARE)
 def test_equal_scores_are_ordered_by_key(numbers: set[int], share: float) -> None:
     ranked = fused({number: (Signals(semantic=share), None) for number in numbers}, ALL)
