@@ -56,10 +56,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_a_hostile_message_is_read_in_linear_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     answer = extract_facts(request(text))
     assert (answer.value, answer.note) == ((), NOT_UNDERSTOOD)
-    assert time.perf_counter() - started < BOUND_S
+    assert time.process_time() - started < BOUND_S
 
 
 @pytest.mark.parametrize("before", ["so " * 100, " " * 1_000, "!" * 1_000, "x" * 1_000 + ". "])
@@ -76,12 +76,12 @@ def test_a_message_over_the_limit_is_not_read_and_the_note_states_the_limit() ->
 
 async def test_a_long_list_of_facts_is_cut_at_the_limit_and_decided_fast() -> None:
     content = "".join(f"I like sport{at}. I have a cat{at}. " for at in range(400))
-    started = time.perf_counter()
+    started = time.process_time()
     model = RulesModel()
     answer = await model.extract(request(content))
     assert (len(answer.value), answer.note) == (MOST_BATCH_FACTS, TOO_LONG)
     assert len((await model.decide(answer.value, [], Instructions())).value) == MOST_BATCH_FACTS
-    assert time.perf_counter() - started < BOUND_S
+    assert time.process_time() - started < BOUND_S
 
 
 def test_events_beyond_the_characters_of_a_batch_are_left_out_and_named() -> None:
@@ -120,10 +120,10 @@ def test_what_is_read_of_an_event_does_not_depend_on_its_batch(events: int) -> N
 def test_hostile_words_to_exclude_are_read_in_linear_time() -> None:
     extraction = request("I like tea. I like jazz.")
     excluding = Instructions(excludes=" " * 20_000 + "jazz")
-    started = time.perf_counter()
+    started = time.process_time()
     answer = extract_facts(ExtractionRequest(extraction.messages, (), excluding))
     assert [fact.text for fact in answer.value] == ["User likes tea"]
-    assert time.perf_counter() - started < BOUND_S
+    assert time.process_time() - started < BOUND_S
 
 
 def test_the_events_of_which_text_was_not_read_are_named() -> None:

@@ -109,10 +109,10 @@ def test_any_other_value_arrives_as_it_was_sent(value: object) -> None:
     ids=["objects", "brackets", "backslashes", "backslashes and a NUL", "open texts", "quotes"],
 )
 def test_a_megabyte_of_anything_is_read_in_linear_time(body: bytes) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises((InvalidInput, orjson.JSONDecodeError)):
         read(body)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 # ── values in query strings ──────────────────────────────────────────────────────────────────────
