@@ -69,7 +69,8 @@ def lane_states_query(*pinned: str) -> Select[int, bool, bool, bool]:
     stale = exists().where(
         memories.c.owed, memories.c.embedder == bindparam("embedder", type_=Text), current
     )
-    counted = select(memories.c.id).where(current).limit(FEW + 1).subquery("counted")
+    searched = and_(current, ~memories.c.temporary)
+    counted = select(memories.c.id).where(searched).limit(FEW + 1).subquery("counted")
     number = select(func.count()).select_from(counted).scalar_subquery()
     return select(
         _pending(*pinned).label("pending"),

@@ -447,33 +447,45 @@ def _scope(shape: Shape) -> CTE:
 def _vectors(shape: Shape) -> ClauseElement:
     """Select (id, ordinal, embedding) of all matching passages.
 
-    If there are more than `most`, select one row without an id instead, and read no vector.
+    If more than `most` match, select one row without an id instead, and read no vector.
     """
-    most, parts = bindparam("most", type_=Integer), _embedded(shape)
-    some = union_all(*(part.limit(most + 1) for part in parts))
+    most = bindparam("most", type_=Integer)
+    keys, embedded = zip(*_embedded(shape), strict=True)
+    some = union_all(*(part.limit(most + 1) for part in keys))
     counted = select(func.count().label("passages")).select_from(some.subquery()).cte("counted")
     passages = select(counted.c.passages).scalar_subquery()
     more = select(null(), null(), null()).where(passages > most)
-    return union_all(*(part.where(passages <= most) for part in parts), more)
+    return union_all(*(part.where(passages <= most) for part in embedded), more)
 
 
-def _embedded(shape: Shape) -> list[Select[Any]]:
-    """Select (id, ordinal, embedding) of matching passages with a vector of the embedder."""
-    parts: list[Select[Any]] = []
+def _embedded(shape: Shape) -> list[tuple[Select[Any], Select[Any]]]:
+    """Of each kind: the keys of matching passages, and (id, ordinal, embedding) by this embedder.
+
+    The vectors of turns are looked up by key: a join by the plan of a small table would read all.
+    """
+    parts: list[tuple[Select[Any], Select[Any]]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
         table = shape.memories
-        facts = select(table.c.id, fact, table.c.embedding)
-        parts.append(facts.where(shape.on_facts, table.c.embedder == _EMBEDDER))
+        key = select(table.c.id).where(shape.on_facts, table.c.embedder == _EMBEDDER)
+        parts.append((key, key.with_only_columns(table.c.id, fact, table.c.embedding)))
     if shape.turns:
-        passage, vector = turn_passages.c, turn_vectors.c
-        turns = select(passage.event_id.label("id"), passage.ordinal, vector.embedding)
-        its_vector = and_(
-            vector.event_id == passage.event_id,
-            vector.ordinal == passage.ordinal,
-            vector.embedder == _EMBEDDER,
+        passage = turn_passages.c
+        key = select(passage.event_id.label("id"), passage.ordinal).where(shape.on_turns())
+        turns = key.subquery("turns")
+        vector = (
+            select(turn_vectors.c.embedding)
+            .where(
+                turn_vectors.c.event_id == turns.c.id,
+                turn_vectors.c.ordinal == turns.c.ordinal,
+                turn_vectors.c.embedder == _EMBEDDER,
+            )
+            .limit(literal_column("1"))
+            .lateral("vector")
         )
-        parts.append(turns.join(turn_vectors, its_vector).where(shape.on_turns()))
+        embedded = select(turns.c.id, turns.c.ordinal, vector.c.embedding)
+        only_key = key.with_only_columns(passage.event_id.label("id"))
+        parts.append((only_key, embedded.select_from(turns.join(vector, true()))))
     return parts
 
 

@@ -175,7 +175,7 @@ def test_a_stranger_with_a_noted_pid_survives_down(stack: LocalStack) -> None:
 
 def test_a_reindex_before_the_first_start_is_one_line(stack: LocalStack) -> None:
     done = stack.cli("reindex")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "There is no ledger yet: run `make up` (or `pipeline.migrate`) first.\n"
 
 

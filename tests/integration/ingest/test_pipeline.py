@@ -345,6 +345,7 @@ async def test_search_finds_what_only_words_find_and_never_another_scope(engine:
     assert hit.score.lexical > 0.99
 
 
+@pytest.mark.usefixtures("few_in_index")
 async def test_search_without_vectors_says_that_it_is_degraded(engine: Engine) -> None:
     await engine.add("I drive a Saab.")
     await engine.drain()

@@ -13,6 +13,7 @@ from pipeline.domain.events import Status
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
+from pipeline.ledger.failures import ACTIVE_TEXT
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import Engine
 from tests.support.troubled import Troubled
@@ -170,7 +171,7 @@ async def test_a_stage_whose_writes_always_conflict_fails(engine: Engine) -> Non
     event_id = await engine.add("I like jazz.")
     clash = (
         "CREATE FUNCTION clash() RETURNS trigger LANGUAGE plpgsql AS"
-        " $$ BEGIN RAISE unique_violation; END $$",
+        f" $$ BEGIN RAISE unique_violation USING CONSTRAINT = '{ACTIVE_TEXT}'; END $$",
         "CREATE TRIGGER clash BEFORE INSERT ON memories EXECUTE FUNCTION clash()",
     )
     async with engine.ledger.engine.begin() as connection:
