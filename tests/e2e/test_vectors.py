@@ -27,14 +27,14 @@ async def fill(client: Client) -> None:
 
 
 async def answers(client: Client) -> list[tuple[Any, Any]]:
-    """Hits of a search, once it is no longer degraded."""
+    """The best hits of a search, once it is no longer degraded: those after them score alike."""
 
     async def whole() -> bool:
         return not (await client.search("maya", QUERY))["degraded"]
 
     await wait_until(whole, within_s=30, what="a search that is not degraded")
-    hits = (await client.search("maya", QUERY, top_k=10))["results"]
-    return [(hit["id"], round(hit["score"], 4)) for hit in hits]
+    hits = (await client.search("maya", QUERY, top_k=len(TURN)))["results"]
+    return [(hit["id"], round(hit["score"], 3)) for hit in hits]
 
 
 async def test_without_chroma_few_memories_are_searched_and_an_emptied_one_is_filled_again(
