@@ -31,7 +31,7 @@ from pipeline.ledger.tables import events, lanes, memories, relations
 # Maximum number of unfinished events that are counted, and of lanes whose relations are looked up.
 MOST_PENDING = MOST_LANES = 1_000
 # Maximum number of memories that are few: their vectors cost less to read than the index to search.
-FEW = 50
+FEW = 200
 
 
 @cache
