@@ -6,7 +6,7 @@
     extract ──► facts                    model            ingest/stages/extract
     retrieve ──► vectors, neighbours     embedder, index  ingest/stages/retrieve
     consolidate ──► ADD UPDATE DELETE NOOP, with reasons  ingest/stages/consolidate
-    apply ──► memories, history, receipts                 ingest/stages/apply, domain/reconcile
+    apply ──► memories, history, receipts                 ingest/stages/apply, domain/consolidation
     relate ──► entities and relations    model            ingest/stages/relate
        └──► settle: SUCCEEDED, next batch of the lane     ingest/runner
 
@@ -25,7 +25,7 @@ The work of an event
 What is stored, and how it is found
     memories/  versions/            memories and their history; earlier states, restore
     turns/  graph/                  messages as they were said; entities and relations
-    search/                         ranked memories and turns: candidates, fusion, cutoff, rerank
+    search/                         ranked memories and turns: candidates, words, ranking
     summaries/  profiles/           summaries of conversations; profiles of users
     suggestions/  conflicts/        changes and contradictions that a person decides
     curator/                        runs that look through memories and make suggestions
@@ -40,7 +40,8 @@ Administration
 Below all of them
     ledger/                         PostgreSQL: engine, statements, tables, migrations
     adapters/  ports                vendors, and the protocols they implement
-    domain/  text/                  values and pure rules; language
+    domain/                         values; rules of consolidation and of the graph, without I/O
+    text/                           language: statements, times, relations, terms
     stores  bootstrap  settings     all stores; the only place that chooses adapters; all settings
 """
 

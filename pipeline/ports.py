@@ -14,7 +14,7 @@ from uuid import UUID
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message, SourcedMessage
 from pipeline.domain.summaries import SummaryUpdate

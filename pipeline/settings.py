@@ -39,7 +39,7 @@ from pipeline.model_settings import (
     without_space,
     words_of,
 )
-from pipeline.search import calibration
+from pipeline.search.ranking import calibration
 from pipeline.search.weights import Weights
 
 PREFIX = "MEMLANE_"

@@ -50,7 +50,7 @@ from pipeline.replays.switch import Switch
 from pipeline.seals.keys import SealKeys
 from pipeline.seals.store import Seals
 from pipeline.search.store import Passages
-from pipeline.search.term_rebuild import TermRebuild
+from pipeline.search.words.term_rebuild import TermRebuild
 from pipeline.suggestions.decisions import Decisions
 from pipeline.suggestions.store import Suggestions
 from pipeline.summaries.store import Summaries

@@ -10,7 +10,7 @@ from api.adds.messages import MessageIn, as_list
 from api.http.body import EntityId, OwnRequest
 from api.http.limits import DateText, InstructionText
 from pipeline.domain.events import FailureCode
-from pipeline.domain.graph import GraphStatus
+from pipeline.domain.graph.values import GraphStatus
 from pipeline.domain.limits import MOST_MESSAGES
 from pipeline.domain.messages import Message
 

@@ -21,7 +21,7 @@ from api.http.shared_responses import (
 )
 from pipeline.domain.events import Priority, Status
 from pipeline.domain.facts import Outcome
-from pipeline.domain.graph import GraphOutcome, GraphStatus
+from pipeline.domain.graph.values import GraphOutcome, GraphStatus
 from pipeline.events.event_view import EventView, GraphReceiptLine, ReceiptLine, StageRun
 from pipeline.events.store import Progress
 from pipeline.events.undo import Undone

@@ -23,7 +23,7 @@ from api.lists.requests import LONGEST_WAIT_S
 from api.profiles import responses as profile_responses
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
-from pipeline.domain.graph import GraphStatus
+from pipeline.domain.graph.values import GraphStatus
 from pipeline.events import service as use_cases
 from pipeline.events.dead_letters import dead_letters
 from pipeline.events.event_view import EventView

@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.http.body import OwnRequest
 from pipeline.domain.limits import one_line
-from pipeline.text.entity_types import MOST_CHARS, entity_type
 from pipeline.text.names import plain_name
+from pipeline.text.relations.entity_types import MOST_CHARS, entity_type
 
 LONGEST_NAME = 300
 

@@ -14,7 +14,7 @@ from pipeline.domain.limits import (
     short,
     small,
 )
-from pipeline.text.slots import Cardinality, attribute_name
+from pipeline.text.statements.slots import Cardinality, attribute_name
 
 SPLIT = "split it over several messages"
 LONGEST_INSTRUCTIONS = 20_000

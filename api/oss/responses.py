@@ -15,7 +15,7 @@ from api.search.responses import ScoreBreakdownJson, scored
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.memories.history import HistoryEntry
-from pipeline.search.latest import Hit
+from pipeline.search.ranking.latest import Hit
 from pipeline.tenants.owners import Owner
 
 # Outcomes of a receipt that the open-source server reports as results of an add.

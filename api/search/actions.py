@@ -18,8 +18,8 @@ from pipeline import telemetry, tracing
 from pipeline.domain.memories import Memory
 from pipeline.memories.reads import SampledRead
 from pipeline.search import service as search
-from pipeline.search.calibration import scale
 from pipeline.search.query import Query
+from pipeline.search.ranking.calibration import scale
 from pipeline.tenants.projects import Project
 
 T = TypeVar("T")

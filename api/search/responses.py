@@ -25,8 +25,8 @@ from pipeline.domain.passages import Turn
 from pipeline.graph.views import GraphPath, RelationView
 from pipeline.search.candidates import Score
 from pipeline.search.explain import MEANING, Explained, Verdict
-from pipeline.search.latest import Hit
 from pipeline.search.prompt_context import assemble
+from pipeline.search.ranking.latest import Hit
 from pipeline.search.service import DegradedPart, SearchResult
 
 # Maximum number of characters in the results of a search, and those of a passage without its text

@@ -24,7 +24,7 @@ from pipeline.domain.limits import one_line
 from pipeline.domain.modes import Mode, Period
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
-from pipeline.text.relation_names import snake
+from pipeline.text.relations.names import snake
 
 # Settings of a project; those other than `decay`, `default_cut` and `allowed_origins` are stored
 # and returned without effect.

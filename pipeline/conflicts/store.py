@@ -35,7 +35,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.conflicts.sql import statement
 from pipeline.domain.conflicts import ConflictState
-from pipeline.domain.decided import DecidedChange, merge, retire
+from pipeline.domain.consolidation.decided import DecidedChange, merge, retire
 from pipeline.domain.errors import Conflict, InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.facts import Outcome

@@ -1,6 +1,7 @@
 """Creation of suggestions: the proposals of a step that pass the checks, as open suggestions.
 
-An add creates suggestions too, of the changes that it withholds: see pipeline/domain/reconcile.
+An add creates suggestions too, of the changes that it withholds: see
+pipeline/domain/consolidation/reconcile.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from pipeline.cpu_thread import beside_loop
 from pipeline.curator.create_suggestions import create_suggestions
 from pipeline.curator.ports import CuratorStores
 from pipeline.curator.store import CuratorRun, CuratorRuns, CuratorStep, RunHint
-from pipeline.domain.candidates import Comparable, Compared, Ranking
+from pipeline.domain.consolidation.candidates import Comparable, Compared, Ranking
 from pipeline.domain.curation import (
     CuratedMemory,
     CurationRequest,

@@ -22,7 +22,7 @@ from sqlalchemy import ColumnElement, Row, and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.curator.sql import statement
-from pipeline.domain.candidates import Comparable
+from pipeline.domain.consolidation.candidates import Comparable
 from pipeline.domain.curation import CuratedSuggestion, Proposal, proposal_rows, proposals_from
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.memories import Memory

@@ -21,14 +21,14 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from pipeline.domain import conservation
+from pipeline.domain.consolidation import conservation
 from pipeline.domain.facts import Fact
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
-from pipeline.text import polarity, slots
-from pipeline.text.forget_requests import asks_to_forget
-from pipeline.text.slots import Cardinality
-from pipeline.text.values import ValueKind, stated
+from pipeline.text.statements import polarity, slots
+from pipeline.text.statements.forget_requests import asks_to_forget
+from pipeline.text.statements.slots import Cardinality
+from pipeline.text.statements.values import ValueKind, stated
 
 
 class ConflictState(StrEnum):

@@ -20,14 +20,14 @@ from itertools import combinations
 from typing import Any
 from uuid import UUID, uuid5
 
-from pipeline.domain import conservation
+from pipeline.domain.consolidation import conservation
 from pipeline.domain.facts import FactKind
 from pipeline.domain.memories import Memory
 from pipeline.domain.suggestions import SuggestionKind
-from pipeline.text import polarity, slots
 from pipeline.text.edit_distance import one_letter_apart
 from pipeline.text.equality import same_text
-from pipeline.text.values import stated
+from pipeline.text.statements import polarity, slots
+from pipeline.text.statements.values import stated
 
 MOST_COMBINED = 5
 # Maximum share of a scope's memories that one run proposes to delete, and the least maximum.

@@ -8,9 +8,9 @@ from enum import StrEnum
 from uuid import UUID
 
 from pipeline.domain.messages import Role, Source
-from pipeline.text import slots
-from pipeline.text.past import current_slot
-from pipeline.text.slots import Cardinality
+from pipeline.text.statements import slots
+from pipeline.text.statements.slots import Cardinality
+from pipeline.text.times.past import current_slot
 
 
 class Outcome(StrEnum):
@@ -60,7 +60,7 @@ class Fact:
     `valid_from`: time in the world since when it holds, or when it happens; None: the time of the
     statement. `confidence`: the model's, from 0 to 1. `said_at`: time of the statement, set where
     facts are compared with memories. `cardinality`: what is known about the attribute beside the
-    table of `pipeline.text.slots`. Attributes without a value are unknown.
+    table of `pipeline.text.statements.slots`. Attributes without a value are unknown.
     """
 
     text: str

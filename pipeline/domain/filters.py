@@ -23,7 +23,7 @@ from uuid import UUID
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import FailureCode
-from pipeline.domain.graph import GraphStatus
+from pipeline.domain.graph.values import GraphStatus
 
 ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
 TIMES = ("created_at", "updated_at", "timestamp", "said_at", "valid_from", "expiration_date")

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from pipeline.domain.events import AddOptions, Event, StageName
-from pipeline.domain.graph import GraphTypes
+from pipeline.domain.graph.values import GraphTypes
 from pipeline.domain.messages import Message, Source, SourcedMessage
 from pipeline.domain.modes import NO_BUDGETS, Budgets, Mode
 from pipeline.domain.scope import Scope

@@ -11,8 +11,8 @@ from uuid import UUID
 from pipeline.domain.facts import Fact, FactKind, MemoryType
 from pipeline.domain.messages import Role
 from pipeline.domain.scope import Scope
-from pipeline.text.past import current_slot
-from pipeline.text.slots import Cardinality
+from pipeline.text.statements.slots import Cardinality
+from pipeline.text.times.past import current_slot
 
 # Values of a fact that its memory keeps, besides text, source, times and categories.
 STRUCTURE = (

@@ -17,8 +17,8 @@ from typing import Any
 from uuid import UUID
 
 from pipeline.domain.memories import Memory
-from pipeline.text import slots
 from pipeline.text.equality import text_hash
+from pipeline.text.statements import slots
 
 # Lane id and text hash: at most one active memory has each.
 TextKey = tuple[UUID, bytes]

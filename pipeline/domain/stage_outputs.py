@@ -8,10 +8,10 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from pipeline.domain.cosine_scale import FAR
+from pipeline.domain.consolidation.cosine_scale import FAR
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import FactMemory, GraphChanges, GraphStatus
+from pipeline.domain.graph.values import FactMemory, GraphChanges, GraphStatus
 from pipeline.domain.lanes import Batch
 from pipeline.domain.modes import ChosenMode, Mode
 

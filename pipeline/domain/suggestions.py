@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID, uuid5
 
-from pipeline.domain import conservation
-from pipeline.domain.decided import DecidedChange, merge, retire
+from pipeline.domain.consolidation import conservation
+from pipeline.domain.consolidation.decided import DecidedChange, merge, retire
 from pipeline.domain.memories import Memory
-from pipeline.text.values import stated
+from pipeline.text.statements.values import stated
 
 
 class SuggestionKind(StrEnum):

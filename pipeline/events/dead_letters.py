@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import AddOptions, EventType, FailureCode, StageName, Status
 from pipeline.domain.filters import EventFilter
-from pipeline.domain.graph import GraphStatus
+from pipeline.domain.graph.values import GraphStatus
 from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope

@@ -11,7 +11,7 @@ from uuid import UUID
 from pipeline.accounting.costs import Paid, nano_usd
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import Outcome
-from pipeline.domain.graph import GraphOutcome
+from pipeline.domain.graph.values import GraphOutcome
 from pipeline.domain.incognito import NOT_STORED
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope

@@ -74,7 +74,7 @@ from pipeline.memories.sql import statement as memory_statement
 from pipeline.summaries.sql import statement as summary_statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
-from pipeline.text.past import current_slot
+from pipeline.text.times.past import current_slot
 from pipeline.turns.vectors import mark_turns_stale
 
 CHANGED_DURING_UNDO = "Its memories changed while it was being undone; ask again."

@@ -13,9 +13,9 @@ and if the words stand in another order around the name than the relations on th
 word asks for the first one. All memories of a path have its score, because the answer needs them
 all. If one relation accounts for as many words, the question describes no chain.
 
-A word asks for a relation if it is one of its names (pipeline/text/relation_names). For a word that
-names none, `Near` says what it means: see pipeline/graph/meanings. A word without a known meaning
-may ask for a relation that no other word asks for.
+A word asks for a relation if it is one of its names (pipeline/text/relations/names). For a word
+that names none, `Near` says what it means: see pipeline/graph/meanings. A word without a known
+meaning may ask for a relation that no other word asks for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from uuid import UUID
 from pipeline.graph.views import GraphPath, Walk
 from pipeline.text.names import is_self, plain_name, words_in
 from pipeline.text.questions import is_asking
-from pipeline.text.relation_names import is_symmetric, leads_to_place, words_about
+from pipeline.text.relations.names import is_symmetric, leads_to_place, words_about
 from pipeline.text.terms import fold, root, terms
 
 # By the name of a relation and a word: the degree to which the word means the relation, 0..1.

@@ -13,7 +13,7 @@ from math import log
 from uuid import UUID
 
 from pipeline.graph.views import GraphPath, RelationView, Walk
-from pipeline.text.relation_names import words_about
+from pipeline.text.relations.names import words_about
 from pipeline.text.terms import query_terms, terms
 
 # BM25: saturation of repeats, and weight of the length. Paths are short and of about equal length.

@@ -29,8 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain.entity_resolution import USER
-from pipeline.domain.graph import CurrentEdge, LaterStatement, Node, StoredRelation
+from pipeline.domain.graph.entity_resolution import USER
+from pipeline.domain.graph.values import CurrentEdge, LaterStatement, Node, StoredRelation
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.path_search import LedgerPathSearch
@@ -45,7 +45,7 @@ from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.tables.graph import PLAIN
 from pipeline.text.names import is_self, names_in, names_self, plain_name
-from pipeline.text.relation_ends import MOST_CHARS
+from pipeline.text.relations.ends import MOST_CHARS
 from pipeline.text.terms import terms
 
 # Maximum number of current relations in one model call, and of those that a batch is compared with.

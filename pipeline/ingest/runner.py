@@ -30,10 +30,10 @@ from pipeline.domain.errors import (
     TransientError,
 )
 from pipeline.domain.events import FailureCode, StageName
-from pipeline.domain.gathering import can_gather, runs_now
 from pipeline.domain.lanes import Activation, Batch, Hint
 from pipeline.domain.usage import FailedTry, Usage
 from pipeline.ingest import outcomes, traces
+from pipeline.ingest.gathering import can_gather, runs_now
 from pipeline.ingest.services import Leases, Services
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.steps import follows_at_once, perform

@@ -140,7 +140,7 @@ class Adds:
     async def add_terms(self, adds: Sequence[Add]) -> None:
         """Store the terms of accepted adds that have none. Searches by words find them from then.
 
-        Every row is written once, by this or by the sweeper: see pipeline.search.term_rebuild.
+        Each row is written once, by this or by the sweeper: see pipeline/search/words/term_rebuild.
         """
         placed = [
             (add.event_id, ordinal, message.content)

@@ -12,7 +12,7 @@ import structlog
 from pydantic import TypeAdapter
 
 from pipeline.domain.events import AddOptions, Event
-from pipeline.domain.graph import graph_types
+from pipeline.domain.graph.values import graph_types
 from pipeline.domain.lanes import Activation, Batch, Override, gather_of
 from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMessage
 from pipeline.domain.modes import Mode, budgets_of

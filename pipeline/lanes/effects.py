@@ -17,7 +17,14 @@ from sqlalchemy import TextClause
 from pipeline.domain.conflicts import OpenConflict
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import EndedEdge, EndedRelation, GraphLine, GraphPlan, NewEdge, Node
+from pipeline.domain.graph.values import (
+    EndedEdge,
+    EndedRelation,
+    GraphLine,
+    GraphPlan,
+    NewEdge,
+    Node,
+)
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory, structure
 from pipeline.domain.suggestions import Suggestion

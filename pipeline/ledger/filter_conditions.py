@@ -58,7 +58,7 @@ from pipeline.domain.filters import (
     Test,
     named_runs,
 )
-from pipeline.domain.graph import GraphStatus
+from pipeline.domain.graph.values import GraphStatus
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables import events, lanes, memories
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import and_, case, func, insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.domain.decided import DecidedChange
+from pipeline.domain.consolidation.decided import DecidedChange
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import Outcome
@@ -26,7 +26,7 @@ from pipeline.ledger.tables import events, lanes, memories, receipts
 from pipeline.memories.editing import end_unsaid, end_unstated
 from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
 from pipeline.text.equality import text_hash
-from pipeline.text.past import current_slot
+from pipeline.text.times.past import current_slot
 
 
 @dataclass(frozen=True, slots=True)

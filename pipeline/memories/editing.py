@@ -15,10 +15,10 @@ from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain.conservation import same_attribute
+from pipeline.domain.consolidation.conservation import same_attribute
 from pipeline.domain.errors import Conflict, InvalidInput, NotFound
 from pipeline.domain.facts import Outcome
-from pipeline.domain.graph_names import still_gives
+from pipeline.domain.graph.names import still_gives
 from pipeline.domain.memories import SLOT, Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes

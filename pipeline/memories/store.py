@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain.candidates import Comparable
+from pipeline.domain.consolidation.candidates import Comparable
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import Filter, size
 from pipeline.domain.memories import Memory
@@ -42,7 +42,7 @@ from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.memories.superseded import readable_columns, superseded
 from pipeline.text.equality import text_hash
-from pipeline.text.slots import Cardinality
+from pipeline.text.statements.slots import Cardinality
 
 # Number of memories, the newest ones, whose categories are listed.
 CATEGORIZED = 10_000

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from pipeline.ledger.tables import ACTIVE, memories
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import open_conflict, open_suggestion
-from pipeline.text.slots import Cardinality
+from pipeline.text.statements.slots import Cardinality
 
 newer = memories.alias("newer")
 

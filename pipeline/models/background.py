@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.domain.messages import Message
-from pipeline.text.kept_times import sentences, times
+from pipeline.text.times.kept_times import sentences, times
 from pipeline.text.tokens import tokens
 
 # Estimated tokens. Source: docs/benchmarks/evaluation.md, "Tokens of an add".

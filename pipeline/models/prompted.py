@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer
 from pipeline.models.questions.curate import curate_prompt

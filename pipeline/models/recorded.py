@@ -15,7 +15,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import EdgeEnding, GraphChanges, GraphStatus, RelationRequest
+from pipeline.domain.graph.values import EdgeEnding, GraphChanges, GraphStatus, RelationRequest
 from pipeline.domain.lanes import Batch
 from pipeline.domain.messages import Source
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Related, Retrieved, read_if_any

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.lanes import Batch
 from pipeline.domain.usage import Answer, Usage
 from pipeline.models.kept_answers import KeptAnswers

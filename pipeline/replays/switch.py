@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import FINAL, EventType, Status
-from pipeline.domain.graph import node_id
+from pipeline.domain.graph.values import node_id
 from pipeline.domain.lanes import Hint
 from pipeline.domain.rollback import PastState, effective
 from pipeline.domain.scope import Scope

@@ -40,7 +40,7 @@ class Signals(NamedTuple):
     """Evidence for one candidate, each 0..1.
 
     `semantic` is the cosine. `calibrated` is the same on the scale of thresholds, see
-    pipeline.search.calibration; the fusion does not use it. None: it is the cosine.
+    pipeline.search.ranking.calibration; the fusion does not use it. None: it is the cosine.
     """
 
     semantic: float = 0.0

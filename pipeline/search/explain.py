@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pipeline.domain.passages import PassageKey
 from pipeline.search.candidates import Candidate, Score
-from pipeline.search.cutoff import Cutoff
 from pipeline.search.ports import SearchStores
+from pipeline.search.ranking.cutoff import Cutoff
 from pipeline.search.where import Where
 
 # Number of candidates explained if the request names no ids: the best that were not returned.

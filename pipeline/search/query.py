@@ -11,7 +11,7 @@ from pipeline.domain.decay import Decay
 from pipeline.domain.filters import Filter
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import CURRENT, Snapshot
-from pipeline.search.calibration import IDENTITY, Scale
+from pipeline.search.ranking.calibration import IDENTITY, Scale
 from pipeline.search.weights import Weights
 from pipeline.search.where import Where
 from pipeline.text import terms
@@ -26,9 +26,9 @@ class Query:
     `scale`; 0 excludes nothing.
 
     `keyword_search` also returns passages with a word of the query; `filter_memories` removes those
-    that do not account for the query (see pipeline/search/evidence); `rerank` uses the reranker.
-    `default_cut` leaves out results without any sign of an answer (see pipeline/search/cutoff);
-    the three options above, and a question with earlier turns, turn it off.
+    that do not account for the query (see ranking/evidence); `rerank` uses the reranker.
+    `default_cut` leaves out results without any sign of an answer (see ranking/cutoff); the three
+    options above, and a question with earlier turns, turn it off.
 
     `now`: the time of the query, for "last week"; None is the present. `around`: number of turns
     before and after each hit. `explain`: ids to explain; None means the best that were not

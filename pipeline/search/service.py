@@ -40,18 +40,18 @@ from pipeline.ports import Embedder, Reranker
 from pipeline.search.candidates import Candidate
 from pipeline.search.concurrency import ConcurrencyLimit, SearchPlace
 from pipeline.search.conversation import blended
-from pipeline.search.cutoff import Cutoff
 from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, nearest, widened
-from pipeline.search.evidence import set_closeness, set_evidence
 from pipeline.search.explain import Explained, explain
-from pipeline.search.fusion import fuse
-from pipeline.search.latest import Hit, latest_first
-from pipeline.search.links import near_answers, with_links
 from pipeline.search.ports import SearchStores
 from pipeline.search.query import Query
-from pipeline.search.rerank import Reranking, rerank
-from pipeline.search.sessions import locate
-from pipeline.search.signals import ChannelScores, names_time, set_signals
+from pipeline.search.ranking.cutoff import Cutoff
+from pipeline.search.ranking.evidence import set_closeness, set_evidence
+from pipeline.search.ranking.fusion import fuse
+from pipeline.search.ranking.latest import Hit, latest_first
+from pipeline.search.ranking.links import near_answers, with_links
+from pipeline.search.ranking.rerank import Reranking, rerank
+from pipeline.search.ranking.sessions import locate
+from pipeline.search.ranking.signals import ChannelScores, names_time, set_signals
 from pipeline.search.store import WordHits
 from pipeline.search.where import Where
 from pipeline.text.question_topics import NO_TOPICS, Topics, topics

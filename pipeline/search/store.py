@@ -4,7 +4,7 @@ Words are compared by BM25 over the scope of the query: rarity and length are co
 word that is rare for a tenant is rare regardless of other tenants' texts. Source:
 tests/bench/search.py; ts_rank_cd of PostgreSQL ignores rarity and finds far less. A scope of more
 than MOST_WHOLE memories is not read: an inverted index selects the memories to score, see
-pipeline/search/words.py. Of very many turns the newest are read: see newest_turns.py there.
+pipeline/search/words/large_scopes. Of very many turns the newest are read: see newest_turns there.
 
 Statements depend on the shape of a query, not on its values, so a shape is not compiled each time.
 """
@@ -54,7 +54,6 @@ from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import memories, turn_vectors
 from pipeline.memories.rows import as_memory
 from pipeline.memories.superseded import readable_columns
-from pipeline.search.bm25 import asking, found_words, ranking
 from pipeline.search.candidate_columns import (
     WITH_TERMS,
     as_candidate,
@@ -65,12 +64,19 @@ from pipeline.search.candidate_columns import (
     turn_columns,
 )
 from pipeline.search.candidates import Candidate
-from pipeline.search.lookups import MOST_COUNTED, by_lookups, looking, owner_names, word_counts
-from pipeline.search.newest_turns import large_scope, newest_turns
 from pipeline.search.sql import statement
-from pipeline.search.statistics import Count, StatisticsCache
 from pipeline.search.where import Shape, Where
-from pipeline.search.words import WordStatistics
+from pipeline.search.words.bm25 import asking, found_words, ranking
+from pipeline.search.words.large_scopes import WordStatistics
+from pipeline.search.words.lookups import (
+    MOST_COUNTED,
+    by_lookups,
+    looking,
+    owner_names,
+    word_counts,
+)
+from pipeline.search.words.newest_turns import large_scope, newest_turns
+from pipeline.search.words.statistics import Count, StatisticsCache
 from pipeline.text.terms import MOST_ASKED
 from pipeline.turns.store import (
     among,

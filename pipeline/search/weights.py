@@ -1,4 +1,4 @@
-"""Weights of the terms of a search score; the formula is in pipeline/search/fusion."""
+"""Weights of the terms of a search score; the formula is in pipeline/search/ranking/fusion."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain.decided import DecidedChange
+from pipeline.domain.consolidation.decided import DecidedChange
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.facts import Outcome

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipeline.text import terms
-from pipeline.text.dates import MONTHS, UNITS, WEEKDAYS
+from pipeline.text.times.dates import MONTHS, UNITS, WEEKDAYS
 
 # Maximum number of content words; the rest is not compared.
 MOST_WORDS = 12

@@ -29,7 +29,7 @@ import snowballstemmer
 from pipeline.text.marks import bounded
 from pipeline.text.word_lists import IRREGULAR, STOP_WORDS
 
-# Version of the tokenizer. If it is raised, see pipeline/search/term_rebuild.
+# Version of the tokenizer. If it is raised, see pipeline/search/words/term_rebuild.
 CUT = 2
 # Maximum number of terms of a stored text; the rest is not compared.
 MOST_TERMS = 2_000

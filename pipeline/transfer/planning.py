@@ -10,12 +10,12 @@ from uuid import UUID
 
 from pipeline.domain.events import EventType
 from pipeline.domain.facts import Outcome
-from pipeline.domain.graph import node_id
+from pipeline.domain.graph.values import node_id
 from pipeline.domain.messages import Role
 from pipeline.domain.scope import Scope
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
-from pipeline.text.past import current_slot
+from pipeline.text.times.past import current_slot
 from pipeline.text.tokens import tokens
 from pipeline.transfer.records import (
     ConflictRecord,

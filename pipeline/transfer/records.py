@@ -35,7 +35,7 @@ from pydantic import (
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import FactKind, MemoryType, Outcome
-from pipeline.domain.graph import GraphOutcome, GraphStatus
+from pipeline.domain.graph.values import GraphOutcome, GraphStatus
 from pipeline.domain.limits import (
     LARGEST_METADATA_BYTES,
     LONGEST_NAME,
@@ -52,7 +52,7 @@ from pipeline.domain.messages import Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.text.slots import Cardinality
+from pipeline.text.statements.slots import Cardinality
 
 FORMAT, VERSION = "memlane-export", 1
 LONGEST_ID = 512

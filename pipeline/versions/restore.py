@@ -24,7 +24,7 @@ from pipeline.memories.rows import (
     text_columns,
     write_history,
 )
-from pipeline.text.past import current_slot
+from pipeline.text.times.past import current_slot
 
 
 class Restore:

@@ -51,7 +51,7 @@ from pipeline.ledger.tables import (
 )
 from pipeline.ledger.tables.memories import NOT_KEPT
 from pipeline.memories.superseded import current_of_slot
-from pipeline.text.slots import Cardinality
+from pipeline.text.statements.slots import Cardinality
 
 MOMENT = DateTime(timezone=True)
 AS_OF: BindParameter[datetime] = bindparam("as_of", type_=MOMENT)

@@ -24,9 +24,9 @@ import numpy as np
 import orjson
 
 from pipeline.adapters.embedder_minilm import MiniLM
-from pipeline.domain.candidates import Comparable, Compared, ranked
+from pipeline.domain.consolidation.candidates import Comparable, Compared, ranked
 from pipeline.text import terms
-from pipeline.text.slots import slot
+from pipeline.text.statements.slots import slot
 
 UPDATES = Path(__file__).parent / "updates"
 SHOWN = (5, 10, 12)

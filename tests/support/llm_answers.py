@@ -13,7 +13,7 @@ from uuid import UUID
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import Relation, RelationRequest, StoredRelation
+from pipeline.domain.graph.values import Relation, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.categories import BUILT_IN
 from pipeline.ports import ExtractionRequest, MemoryModel

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from pipeline.graph.views import GraphPath, RelationView, Walk
 from pipeline.text.names import is_self, names_in, names_self, plain_name
-from pipeline.text.relation_names import canonical
+from pipeline.text.relations.names import canonical
 
 NOON = datetime(2026, 5, 7, 12, tzinfo=UTC)
 SPACE = UUID(int=7)

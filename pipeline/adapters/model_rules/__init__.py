@@ -18,7 +18,7 @@ from pipeline.cpu_thread import beside_loop
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest

@@ -1,8 +1,8 @@
 """Takes the date out of a clause: "I fly to Rome next Friday" on 2026-03-09 has "on 2026-03-13".
 
 Formats: `on 2026-03-13`, `in 2026-06`, `in 2027`, `in the week of 2026-03-09` (its Monday), `on the
-weekend of 2026-03-14`, `in the summer of 2025`. Times that `pipeline.text.when` does not read stay
-in the clause, but for "last summer", "on the 14th", and "for ten years" of a state up to now.
+weekend of 2026-03-14`, `in the summer of 2025`. Times that `pipeline.text.times.when` does not read
+stay in the clause, but for "last summer", "on the 14th", and "for ten years" of a state up to now.
 """
 
 from __future__ import annotations
@@ -11,8 +11,17 @@ import re
 from datetime import date
 
 from pipeline.adapters.model_rules.words import is_past
-from pipeline.text.dates import MONTHS, NUMBER, SPACED_UNIT, UNITS, WEEKDAYS, Span, any_of, period
-from pipeline.text.when import iso, moved, number_of, times_of
+from pipeline.text.times.dates import (
+    MONTHS,
+    NUMBER,
+    SPACED_UNIT,
+    UNITS,
+    WEEKDAYS,
+    Span,
+    any_of,
+    period,
+)
+from pipeline.text.times.when import iso, moved, number_of, times_of
 
 # First months of the seasons, by convention those of the northern hemisphere.
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}

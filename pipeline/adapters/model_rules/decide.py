@@ -15,15 +15,15 @@ from uuid import UUID
 
 from pipeline.adapters.model_rules.relations import ENDS, is_single
 from pipeline.adapters.model_rules.statements import Slot, aliases, slots_of, stems
-from pipeline.domain.conservation import matter, same_statement
+from pipeline.domain.consolidation.conservation import matter, same_statement
 from pipeline.domain.curation import CuratedMemory, CurationRequest, Proposal
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.suggestions import SuggestionKind
-from pipeline.text import polarity, slots
-from pipeline.text.endings import is_requested
 from pipeline.text.equality import same_text
-from pipeline.text.forget_requests import asks_to_forget
-from pipeline.text.values import stated
+from pipeline.text.statements import polarity, slots
+from pipeline.text.statements.endings import is_requested
+from pipeline.text.statements.forget_requests import asks_to_forget
+from pipeline.text.statements.values import stated
 
 # Most memories that the facts of a batch are compared with, nearest first.
 MOST_COMPARED = 200

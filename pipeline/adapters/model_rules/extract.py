@@ -21,8 +21,8 @@ from pipeline.domain.messages import Role, SourcedMessage
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 from pipeline.text.equality import same_text
-from pipeline.text.slots import attribute_name, is_the_user
-from pipeline.text.when import dated
+from pipeline.text.statements.slots import attribute_name, is_the_user
+from pipeline.text.times.when import dated
 
 # The speaker in the sentences of this module, until they are signed.
 USER = "User"

@@ -10,7 +10,7 @@ from uuid import UUID
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.relations import ENDS, FAR, base_of
 from pipeline.adapters.model_rules.statements import Slot, aliases, slots_of, stems
-from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.graph.values import EdgeEnding, Entity, GraphChanges, Relation, StoredRelation
 
 # A status that names a person is an edge to that person: married_to, dating.
 STATUS = re.compile(r"(?P<edge>(?:married|engaged) to|dating) (?P<x>.+)")

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.text import polarity, slots
-from pipeline.text.endings import EndedState, ending, ends, is_requested
-from pipeline.text.forget_requests import asks_to_forget
-from pipeline.text.values import stated
+from pipeline.text.statements import polarity, slots
+from pipeline.text.statements.endings import EndedState, ending, ends, is_requested
+from pipeline.text.statements.forget_requests import asks_to_forget
+from pipeline.text.statements.values import stated
 
 APPENDED = "Added without a comparison (mode append)."
 ENDED = "It says the end of what the memory states (mode append)."

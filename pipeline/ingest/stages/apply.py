@@ -12,16 +12,16 @@ from itertools import groupby
 from uuid import UUID, uuid5
 
 from pipeline.cpu_thread import beside_loop
-from pipeline.domain.conservation import same_statement
+from pipeline.domain.consolidation.conservation import same_statement
+from pipeline.domain.consolidation.reconcile import add_instead, apply_writes
+from pipeline.domain.consolidation.retire_limit import RetireLimit
 from pipeline.domain.errors import Outdated
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact, Outcome
-from pipeline.domain.graph import FactMemory, Successor
+from pipeline.domain.graph.values import FactMemory, Successor
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory
 from pipeline.domain.modes import Mode
-from pipeline.domain.reconcile import add_instead, apply_writes
-from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.stage_outputs import (
     Applied,
     Consolidated,
@@ -42,7 +42,7 @@ from pipeline.lanes.effects import MemoryEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
 from pipeline.text.equality import text_hash
-from pipeline.text.forget_requests import asks_to_forget
+from pipeline.text.statements.forget_requests import asks_to_forget
 
 # Number of times the model is called again for a memory that a person changes in the meantime;
 # after that, the fact is added as a memory of its own.

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pipeline.domain.facts import Fact
 from pipeline.domain.lanes import Batch
 from pipeline.memories.store import Memories
-from pipeline.text.slots import Cardinality, cardinality, is_listed
+from pipeline.text.statements.slots import Cardinality, cardinality, is_listed
 
 
 async def with_cardinality(batch: Batch, facts: Sequence[Fact], memories: Memories) -> list[Fact]:

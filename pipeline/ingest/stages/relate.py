@@ -4,7 +4,7 @@ The memories are already stored, so a permanent failure of the graph does not fa
 `graph_status` reports it, and the graph alone can be replayed. Invalid rows of a repaired answer
 are left out, and the graph is PARTIAL. The model names entities and
 relations; which nodes these are, and which relations they end, is computed: see
-pipeline/domain/graph_plan and entity_resolution.
+pipeline/domain/graph/plan and entity_resolution.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from dataclasses import replace
 import structlog
 
 from pipeline.cpu_thread import beside_loop
-from pipeline.domain.entity_resolution import SIMILAR, USER, NodeSet, may_be_same
 from pipeline.domain.errors import PermanentError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import (
+from pipeline.domain.graph.entity_resolution import SIMILAR, USER, NodeSet, may_be_same
+from pipeline.domain.graph.plan import plan_changes
+from pipeline.domain.graph.values import (
     Entity,
     FactMemory,
     GraphChanges,
@@ -29,20 +30,19 @@ from pipeline.domain.graph import (
     Relation,
     RelationRequest,
 )
-from pipeline.domain.graph_plan import plan_changes
+from pipeline.domain.graph.working_graph import FactSource
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read
 from pipeline.domain.usage import Answer
-from pipeline.domain.working_graph import FactSource
 from pipeline.graph.store import Graph
 from pipeline.ingest.stages import Finished
 from pipeline.lanes.effects import GraphEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder, MemoryModel
-from pipeline.text.entity_types import entity_type
 from pipeline.text.names import is_self, plain_name
-from pipeline.text.relation_ends import ENDABLE, FORMS
-from pipeline.text.relation_names import canonical
+from pipeline.text.relations.ends import ENDABLE, FORMS
+from pipeline.text.relations.entity_types import entity_type
+from pipeline.text.relations.names import canonical
 
 log = structlog.get_logger()
 

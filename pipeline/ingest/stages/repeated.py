@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from pipeline.domain.conservation import matter
+from pipeline.domain.consolidation.conservation import matter
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact
 from pipeline.domain.lanes import Batch
 from pipeline.domain.messages import Source
 from pipeline.memories.store import Memories
-from pipeline.text.values import stated
-from pipeline.text.when import names_relative_time
+from pipeline.text.statements.values import stated
+from pipeline.text.times.when import names_relative_time
 
 # Number of the scope's last events in which a repeat is looked up.
 REACH = 20

@@ -2,7 +2,7 @@
 
 Decisions depend on these memories, so a scope that is not too large is compared completely, from
 the ledger: an index may miss memories, be stale or be down. They are chosen by meaning, words and
-slots: see pipeline/domain/candidates.py.
+slots: see pipeline/domain/consolidation/candidates.py.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from pipeline.cpu_thread import beside_loop
-from pipeline.domain.candidates import Compared, chosen, ranked, slots_beside
-from pipeline.domain.cosine_scale import FAR_UNKNOWN, MOST_VECTORS, far_below
+from pipeline.domain.consolidation.candidates import Compared, chosen, ranked, slots_beside
+from pipeline.domain.consolidation.cosine_scale import FAR_UNKNOWN, MOST_VECTORS, far_below
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Fact, MemoryType, Neighbour
 from pipeline.domain.lanes import Batch

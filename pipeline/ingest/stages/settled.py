@@ -23,9 +23,9 @@ from dataclasses import replace
 from itertools import combinations
 from uuid import UUID
 
-from pipeline.domain.candidates import About, nearness
-from pipeline.domain.conservation import matter, same_statement
-from pipeline.domain.echoes import is_echo, is_quoted
+from pipeline.domain.consolidation.candidates import About, nearness
+from pipeline.domain.consolidation.conservation import matter, same_statement
+from pipeline.domain.consolidation.echoes import is_echo, is_quoted
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.lanes import Batch
 from pipeline.domain.messages import Role
@@ -33,8 +33,8 @@ from pipeline.domain.stage_outputs import Extracted, Retrieved, read
 from pipeline.domain.vectors import unpack
 from pipeline.ingest.stages.appended import decide_appended
 from pipeline.text.equality import text_hash
-from pipeline.text.polarity import changes
-from pipeline.text.stated_slots import same_slot, stated_slot
+from pipeline.text.statements.polarity import changes
+from pipeline.text.statements.stated_slots import same_slot, stated_slot
 from pipeline.text.terms import terms
 from pipeline.text.word_scores import prefixes
 

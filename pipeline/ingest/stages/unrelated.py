@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID, uuid5
 
-from pipeline.domain.graph import EndedRelation
-from pipeline.domain.graph_names import still_gives
+from pipeline.domain.graph.names import still_gives
+from pipeline.domain.graph.values import EndedRelation
 from pipeline.domain.scope import Scope
 from pipeline.domain.writes import Change, ScopeMemories, Write
 from pipeline.graph.store import Graph

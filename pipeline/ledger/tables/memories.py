@@ -52,7 +52,7 @@ def _structure() -> Iterator[Column[Any]]:
     yield Column("memory_type", Text, nullable=False, server_default="semantic")
     for name in ("subject", "attribute", "slot", "speaker"):
         yield Column(name, Text)
-    # `one` or `several` values at a time, where the table of `pipeline.text.slots` does not say it.
+    # `one` or `several` values at a time, if `pipeline.text.statements.slots` does not say it.
     yield Column("cardinality", Text)
     yield Column("confidence", Float)
 

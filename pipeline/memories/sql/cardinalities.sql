@@ -1,5 +1,5 @@
 -- What the current memories of a scope know about these attributes, besides the table of
--- pipeline/text/slots: `several` if one of them says it, else `one`.
+-- pipeline/text/statements/slots: `several` if one of them says it, else `one`.
 SELECT a.attribute, known.cardinality
 FROM unnest(CAST(:attributes AS text[])) AS a (attribute)
 CROSS JOIN LATERAL (

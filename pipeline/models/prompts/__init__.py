@@ -20,11 +20,11 @@ from string import Template
 from typing import Any
 
 from pipeline.domain.events import Instructions
-from pipeline.domain.graph import GraphTypes, RelationRequest
+from pipeline.domain.graph.values import GraphTypes, RelationRequest
 from pipeline.domain.messages import Message, Role, SourcedMessage
 from pipeline.models.categories import BUILT_IN, offered
-from pipeline.text import entity_types as types
-from pipeline.text import relation_names as relations
+from pipeline.text.relations import entity_types as types
+from pipeline.text.relations import names as relations
 
 # Maximum length of an earlier turn. It only explains pronouns, and prompt tokens cost money.
 CONTEXT_CHARS = 280

@@ -9,11 +9,11 @@ from itertools import groupby
 
 from pydantic import BaseModel
 
-from pipeline.domain.conservation import Replacement, objection, same_matter
+from pipeline.domain.consolidation.conservation import Replacement, objection, same_matter
+from pipeline.domain.consolidation.repeats import can_state, takes_back_nothing
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.repeats import can_state, takes_back_nothing
 from pipeline.models import prompts
 from pipeline.models.json_answers import (
     SHOWN_ERRORS,
@@ -23,7 +23,7 @@ from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.text.equality import same_text
-from pipeline.text.forget_requests import asks_to_forget
+from pipeline.text.statements.forget_requests import asks_to_forget
 
 NO_REASON = "The model gave no reason."
 

@@ -23,8 +23,8 @@ from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.ports import ExtractionRequest
-from pipeline.text import slots
-from pipeline.text.when import dated
+from pipeline.text.statements import slots
+from pipeline.text.times.when import dated
 
 # Maximum length of a subject, an attribute and the words of a time; words that mean none.
 LONGEST_WORDS = 120
@@ -61,7 +61,7 @@ def parse_facts(
 
     Statements that the speaker does not assert are dropped, and categories that were not offered. A
     fact that several events state is returned once for each of them, because each event has its own
-    receipt. Times are computed here: see `pipeline.text.when`.
+    receipt. Times are computed here: see `pipeline.text.times.when`.
 
     Errors: MalformedAnswer.
     """

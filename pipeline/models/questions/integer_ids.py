@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from pipeline.domain.errors import MalformedAnswer
-from pipeline.domain.graph import StoredRelation
+from pipeline.domain.graph.values import StoredRelation
 from pipeline.models import prompts
 from pipeline.models.prompts import lines
 

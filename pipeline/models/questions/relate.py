@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, model_validator
 
 from pipeline.domain.errors import MalformedAnswer
-from pipeline.domain.graph import (
+from pipeline.domain.graph.values import (
     EdgeEnding,
     Entity,
     GraphChanges,
@@ -28,7 +28,7 @@ from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.text.names import is_self
-from pipeline.text.relation_names import snake
+from pipeline.text.relations.names import snake
 
 Row = TypeVar("Row", bound=BaseModel)
 

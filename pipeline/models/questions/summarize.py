@@ -15,10 +15,10 @@ from pipeline.models import prompts
 from pipeline.models.json_answers import parsed
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
-from pipeline.text.kept_times import missing_times, times_to_keep
+from pipeline.text.statements.values import Value
+from pipeline.text.times.kept_times import missing_times, times_to_keep
+from pipeline.text.times.when import dated
 from pipeline.text.tokens import tokens
-from pipeline.text.values import Value
-from pipeline.text.when import dated
 
 # Maximum length of a summary, in estimated tokens: it is a part of every extraction prompt.
 LONGEST_TOKENS = 600

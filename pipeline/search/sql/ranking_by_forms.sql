@@ -2,7 +2,7 @@
 -- large scope that the lookups of a query have read. The number and the length of all texts, and
 -- the number that have each term of the query, are parameters; NULL for a term that is not in the
 -- statistics: its texts are counted here. A form is a term of the scope that stands for a term of
--- the query: see pipeline/search/words.py. `share` and `parts` are those of ranking.sql; `words` are positions
+-- the query: see pipeline/search/words/large_scopes.py. `share` and `parts` are those of ranking.sql; `words` are positions
 -- in the query.
 WITH form AS (
     SELECT * FROM unnest(

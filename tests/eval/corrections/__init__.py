@@ -18,16 +18,16 @@ from uuid import UUID
 
 import yaml
 
+from pipeline.domain.consolidation.reconcile import apply_writes
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Source
-from pipeline.domain.reconcile import apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
 from pipeline.domain.writes import ScopeMemories, Write
-from pipeline.text.slots import SEPARATOR
+from pipeline.text.statements.slots import SEPARATOR
 from tests.support.memories import active_memory
 
 FOLDER = Path(__file__).parent

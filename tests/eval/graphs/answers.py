@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.text.names import plain_name
-from pipeline.text.relation_names import canonical
+from pipeline.text.relations.names import canonical
 from tests.eval.paths.worlds import Edge
 from tests.eval.scenarios.bad import GOOD, Answers
 from tests.eval.scenarios.dialogues import Scenario, Stated

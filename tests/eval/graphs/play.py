@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from pipeline.text.relation_names import NAMING
+from pipeline.text.relations.names import NAMING
 from tests.eval.paths.worlds import Edge
 from tests.eval.scenarios.dialogues import Scenario
 from tests.eval.scenarios.play import play

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.graph.values import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from tests.eval.paths.worlds import Edge

@@ -10,7 +10,7 @@ from uuid import UUID
 from deploy.docs.tables import table
 from pipeline.domain.passages import FACT, PassageKey
 from pipeline.search.candidates import Candidate, Score, Signals
-from pipeline.search.cutoff import SIGNS, Signs, supported
+from pipeline.search.ranking.cutoff import SIGNS, Signs, supported
 from pipeline.search.weights import Weights
 
 Results = Sequence[Mapping[str, Any]]

@@ -17,7 +17,7 @@ from pipeline.domain import filters
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import EventType, FailureCode, StageName
 from pipeline.domain.filters import ANY, EventFilter
-from pipeline.domain.graph import GraphStatus
+from pipeline.domain.graph.values import GraphStatus
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
 from pipeline.erasure.store import OwnerKey

@@ -21,7 +21,7 @@ from pipeline.domain.usage import Answer
 from pipeline.erasure.store import OwnerKey
 from pipeline.ledger.tables import conflict_members, conflicts
 from pipeline.ports import ExtractionRequest
-from pipeline.text.slots import slot
+from pipeline.text.statements.slots import slot
 from tests.integration.curator.test_curator import curate
 from tests.support.api_service import Service, serving
 from tests.support.disagreements import DECIDED, UNDECIDED, Said

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.curator.service import CENTRES
-from pipeline.domain.candidates import Ranking
+from pipeline.domain.consolidation.candidates import Ranking
 from tests.integration.curator.test_curator import Oracle, carry_on, plant, start
 from tests.support.engine import Engine
 from tests.support.planted import Part, planted

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.graph.values import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from tests.support.api_service import Service

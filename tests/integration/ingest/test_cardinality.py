@@ -17,7 +17,7 @@ from pipeline.domain.modes import Mode
 from pipeline.domain.usage import Answer
 from pipeline.ledger.tables import memories
 from pipeline.ports import ExtractionRequest
-from pipeline.text.slots import Cardinality, attribute_name
+from pipeline.text.statements.slots import Cardinality, attribute_name
 from tests.support.engine import Engine
 
 ONE, SEVERAL = Cardinality.ONE, Cardinality.SEVERAL

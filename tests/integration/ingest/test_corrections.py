@@ -12,7 +12,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from pipeline.text.slots import SEPARATOR
+from pipeline.text.statements.slots import SEPARATOR
 from tests.eval.corrections import Case, Verdict, cases, without_slots
 from tests.support.api_service import Service, serving
 from tests.support.engine import Engine

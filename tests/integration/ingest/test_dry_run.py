@@ -12,7 +12,7 @@ from sqlalchemy import text
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger

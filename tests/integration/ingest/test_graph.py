@@ -15,7 +15,7 @@ from api.events.responses import event as event_view
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.graph.values import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.events.service import replay_graph

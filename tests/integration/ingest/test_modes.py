@@ -25,7 +25,7 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.filters import parse
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.modes import Mode
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest

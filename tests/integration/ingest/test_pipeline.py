@@ -15,7 +15,7 @@ from pipeline.domain.errors import ModelRejected, StoreUnavailable
 from pipeline.domain.events import AddOptions, Instructions, StageName, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.filters import parse
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -25,8 +25,8 @@ from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.store import Touchable
 from pipeline.ports import ExtractionRequest, VectorHit, VectorRecord
-from pipeline.search.latest import Hit
 from pipeline.search.query import Query
+from pipeline.search.ranking.latest import Hit
 from pipeline.search.service import SearchResult, search
 from tests.support.engine import Engine
 from tests.support.stack import wait_until

@@ -11,7 +11,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer, ModelUnavailable
 from pipeline.domain.events import Status
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.graph.values import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.ledger.failures import ACTIVE_TEXT
 from pipeline.ports import ExtractionRequest

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import StageName, Status
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import GraphChanges, GraphStatus
+from pipeline.domain.graph.values import GraphChanges, GraphStatus
 from pipeline.domain.stage_outputs import Related, dump
 from pipeline.domain.usage import Answer, Usage
 from pipeline.lanes.store import Lanes

@@ -22,7 +22,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import RelationRequest
+from pipeline.domain.graph.values import RelationRequest
 from pipeline.domain.messages import Source
 from pipeline.domain.usage import Answer
 from pipeline.lanes.group_commit import GroupCommit

@@ -11,7 +11,7 @@ import pytest
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import EdgeEnding, GraphChanges, RelationRequest
+from pipeline.domain.graph.values import EdgeEnding, GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from tests.support.api_service import MAYA, Service, error_of, serving

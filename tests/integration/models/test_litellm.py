@@ -38,7 +38,7 @@ from pipeline.domain.errors import (
 )
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Neighbour, Outcome
-from pipeline.domain.graph import RelationRequest, StoredRelation
+from pipeline.domain.graph.values import RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.model_settings import ModelSettings
 from pipeline.models.prompted import PromptedModel

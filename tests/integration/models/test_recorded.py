@@ -17,7 +17,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import Conflict, MalformedAnswer
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.graph.values import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Answer

@@ -14,7 +14,7 @@ from pipeline.domain.errors import Conflict, MalformedAnswer
 from pipeline.domain.events import Instructions, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.filters import EventFilter
-from pipeline.domain.graph import GraphChanges, GraphStatus, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, GraphStatus, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.events import service as service_module
 from pipeline.events.service import cancel, replay_all, replay_graph

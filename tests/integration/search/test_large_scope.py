@@ -17,9 +17,9 @@ from pipeline.ledger import statements
 from pipeline.ledger.byte_cache import ByteCache
 from pipeline.ledger.engine import connect
 from pipeline.search import store
-from pipeline.search.statistics import FRESH_S, StatisticsCache
 from pipeline.search.store import Passages
 from pipeline.search.where import Where
+from pipeline.search.words.statistics import FRESH_S, StatisticsCache
 from pipeline.text import terms
 from tests.support.engine import Engine
 from tests.support.explained import explaining

@@ -12,9 +12,9 @@ from pipeline.domain.scope import Scope
 from pipeline.ledger import statements
 from pipeline.ledger.byte_cache import ByteCache
 from pipeline.ledger.engine import connect
-from pipeline.search import newest_turns
 from pipeline.search.store import Passages, WordHits
 from pipeline.search.where import Where
+from pipeline.search.words import newest_turns
 from pipeline.text.terms import query_terms
 from tests.support.engine import Engine
 from tests.support.plans import rows_read_so_far

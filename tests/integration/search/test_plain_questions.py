@@ -12,8 +12,8 @@ from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
-from pipeline.search.calibration import scale
 from pipeline.search.query import Query
+from pipeline.search.ranking.calibration import scale
 from pipeline.search.service import SearchResult, search
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine

@@ -12,7 +12,7 @@ import pytest
 from pipeline.adapters.litellm_client import load
 from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.reranker_litellm import LiteLLMReranker
-from pipeline.search.cutoff import AT_LEAST
+from pipeline.search.ranking.cutoff import AT_LEAST
 from tests.support.api_service import LIST, MAYA, SEARCH, Service, serving
 from tests.support.engine import Engine
 from tests.support.llm_server import Do, LLMServer
@@ -195,7 +195,7 @@ async def test_what_the_reranker_was_not_shown_follows_in_fused_order(
     await store(service, "key key key", "key key of the house", "key of the old barn", "house")
     use(service, reranker)
     fused = texts(await answer(service, "key"))
-    monkeypatch.setattr("pipeline.search.cutoff.AT_MOST", 2)
+    monkeypatch.setattr("pipeline.search.ranking.cutoff.AT_MOST", 2)
     body = await answer(service, "key", rerank=True)
     assert texts(body) == [*sorted(fused[:2], key=len), *fused[2:]]
     assert ["rerank" in row["score_breakdown"] for row in body["results"]] == [

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, text, update
 
 from pipeline.ledger.tables import memories, messages, term_cuts
-from pipeline.search import term_rebuild
+from pipeline.search.words import term_rebuild
 from pipeline.text.terms import CUT, terms
 from tests.support.engine import Engine
 

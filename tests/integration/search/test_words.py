@@ -16,9 +16,9 @@ from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.ledger.engine import connect
-from pipeline.search.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
 from pipeline.search.store import Passages
 from pipeline.search.where import Where
+from pipeline.search.words.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
 from pipeline.text import terms
 from tests.support.engine import Engine
 

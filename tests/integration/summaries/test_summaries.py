@@ -14,7 +14,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer, ModelUnavailable, StageError
 from pipeline.domain.events import AddOptions
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.modes import Mode
 from pipeline.domain.summaries import SummaryAfter, SummaryUpdate
 from pipeline.domain.usage import Answer, FailedTry, Usage

@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain.conservation import Replacement, objection
+from pipeline.domain.consolidation.conservation import Replacement, objection
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, Neighbour, Outcome
-from pipeline.domain.graph import RelationRequest, StoredRelation
+from pipeline.domain.graph.values import RelationRequest, StoredRelation
 from pipeline.domain.messages import Source
 from pipeline.ingest.stages.settled import is_related
 from tests.support.right_facts import parts, read, table

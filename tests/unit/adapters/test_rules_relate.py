@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import (
+from pipeline.domain.graph.values import (
     EdgeEnding,
     GraphChanges,
     Relation,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pipeline.adapters.model_rules.extract import extract_facts
-from pipeline.domain.conservation import Replacement, objection
+from pipeline.domain.consolidation.conservation import Replacement, objection
 from pipeline.domain.facts import FactKind
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest

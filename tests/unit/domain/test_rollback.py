@@ -22,7 +22,7 @@ from pipeline.domain.rollback import (
     undo_step,
 )
 from pipeline.text.equality import text_hash
-from tests.unit.domain.test_reconcile import memory
+from tests.unit.domain.consolidation.test_reconcile import memory
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
 E1, E2, E3 = UUID(int=101), UUID(int=102), UUID(int=103)

@@ -20,13 +20,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.domain.consolidation.reconcile import apply_writes
+from pipeline.domain.consolidation.retire_limit import RetireLimit
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Source
-from pipeline.domain.reconcile import apply_writes
-from pipeline.domain.retire_limit import RetireLimit
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector

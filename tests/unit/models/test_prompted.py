@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Fact, Neighbour, Outcome
-from pipeline.domain.graph import EdgeEnding, Entity, Relation, RelationRequest, StoredRelation
+from pipeline.domain.graph.values import (
+    EdgeEnding,
+    Entity,
+    Relation,
+    RelationRequest,
+    StoredRelation,
+)
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.usage import Usage
 from pipeline.models import prompts

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from pipeline.domain.events import Instructions
-from pipeline.domain.graph import StoredRelation
+from pipeline.domain.graph.values import StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models import prompts
 from pipeline.models.questions import integer_ids

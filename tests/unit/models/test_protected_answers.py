@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.domain.consolidation.reconcile import apply_writes
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
-from pipeline.domain.reconcile import apply_writes
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.writes import ScopeMemories
 from tests.unit.models import test_lossy_answers as lossy

@@ -21,38 +21,40 @@ import pytest
 
 from pipeline.adapters.model_rules.decide import curate
 from pipeline.adapters.model_rules.fill import fill, fill_fields
-from pipeline.domain import candidates, conflicts
+from pipeline.domain import conflicts
 from pipeline.domain.conflicts import Statement
-from pipeline.domain.conservation import Replacement
+from pipeline.domain.consolidation import candidates
+from pipeline.domain.consolidation.conservation import Replacement
 from pipeline.domain.curation import CuratedMemory, CurationRequest
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, Neighbour
-from pipeline.domain.graph import GraphTypes, RelationRequest, StoredRelation
+from pipeline.domain.graph.values import GraphTypes, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.passages import PassageKey
 from pipeline.models import prompts
 from pipeline.models.questions import integer_ids
 from pipeline.ports import ExtractionRequest
-from pipeline.search import evidence, signals
-from pipeline.search.calibration import scale
 from pipeline.search.candidates import Candidate
-from pipeline.search.vocabulary import is_mistyped, may_be_mistyped, weight_of
+from pipeline.search.ranking import evidence, signals
+from pipeline.search.ranking.calibration import scale
+from pipeline.search.ranking.vocabulary import is_mistyped, may_be_mistyped, weight_of
 from pipeline.text.question_topics import topics
 from pipeline.text.questions import content_words
-from pipeline.text.slots import Cardinality
 from pipeline.text.speakers import first_named
+from pipeline.text.statements.slots import Cardinality
+from pipeline.text.statements.values import Value, stated
 from pipeline.text.terms import terms
-from pipeline.text.values import Value, stated
 from tests.support.long_texts import UNITS, faults
 
 PACKAGES = (
     "pipeline.text", "pipeline.models.prompts", "pipeline.models.background",
     "pipeline.models.questions.integer_ids",
-    "pipeline.models.json_answers", "pipeline.domain.conservation", "pipeline.domain.candidates",
-    "pipeline.domain.echoes", "pipeline.domain.repeats",
-    "pipeline.domain.conflicts", "pipeline.domain.graph", "pipeline.search.signals",
-    "pipeline.search.evidence", "pipeline.search.vocabulary", "pipeline.search.conversation",
-    "pipeline.search.bm25",
+    "pipeline.models.json_answers", "pipeline.domain.conflicts", "pipeline.domain.graph.values",
+    "pipeline.domain.consolidation.conservation", "pipeline.domain.consolidation.candidates",
+    "pipeline.domain.consolidation.echoes", "pipeline.domain.consolidation.repeats",
+    "pipeline.search.ranking.signals", "pipeline.search.ranking.evidence",
+    "pipeline.search.ranking.vocabulary", "pipeline.search.conversation",
+    "pipeline.search.words.bm25",
     "pipeline.adapters.model_rules.extract", "pipeline.adapters.model_rules.decide",
     "pipeline.adapters.model_rules.relate", "pipeline.adapters.model_rules.fill",
 )  # fmt: skip
@@ -61,24 +63,24 @@ NO_TEXT = "It reads no text."
 INNER = "Its texts are values that its module's entry point has bounded; that one is called."
 # Functions that are not called here, each with the reason.
 EXEMPT: Mapping[str, str] = {
-    "pipeline.text.dates.closeness": NO_TEXT,
-    "pipeline.text.dates.days_back": NO_TEXT,
-    "pipeline.text.dates.month_of": NO_TEXT,
+    "pipeline.text.times.dates.closeness": NO_TEXT,
+    "pipeline.text.times.dates.days_back": NO_TEXT,
+    "pipeline.text.times.dates.month_of": NO_TEXT,
     "pipeline.text.edit_distance.distance": "Its caller compares words of up to 24 letters.",
     "pipeline.models.json_answers.json_object": "It raises for a text that is no object.",
-    "pipeline.text.dates.read_match": INNER,
-    "pipeline.text.when.iso": NO_TEXT,
-    "pipeline.text.when.number_of": INNER,
+    "pipeline.text.times.dates.read_match": INNER,
+    "pipeline.text.times.when.iso": NO_TEXT,
+    "pipeline.text.times.when.number_of": INNER,
     "pipeline.text.terms.cut": "It calls terms for each text, in a thread.",
-    "pipeline.domain.candidates.chosen": NO_TEXT,
-    "pipeline.domain.graph.entity_id": "It calls name_key.",
-    "pipeline.domain.graph.node_id": "It makes an id of a key.",
-    "pipeline.domain.graph.graph_types": NO_TEXT,
+    "pipeline.domain.consolidation.candidates.chosen": NO_TEXT,
+    "pipeline.domain.graph.values.entity_id": "It calls name_key.",
+    "pipeline.domain.graph.values.node_id": "It makes an id of a key.",
+    "pipeline.domain.graph.values.graph_types": NO_TEXT,
     "pipeline.search.conversation.blended": NO_TEXT,
-    "pipeline.search.evidence.set_closeness": NO_TEXT,
-    "pipeline.search.bm25.found_words": NO_TEXT,
-    "pipeline.search.bm25.ranking": NO_TEXT,
-    "pipeline.search.bm25.ranking_by_forms": NO_TEXT,
+    "pipeline.search.ranking.evidence.set_closeness": NO_TEXT,
+    "pipeline.search.words.bm25.found_words": NO_TEXT,
+    "pipeline.search.words.bm25.ranking": NO_TEXT,
+    "pipeline.search.words.bm25.ranking_by_forms": NO_TEXT,
     "pipeline.models.questions.integer_ids.groups": NO_TEXT,
     "pipeline.models.questions.integer_ids.item": NO_TEXT,
     "pipeline.models.prompts.render": "It fills a template by name.",
@@ -138,8 +140,8 @@ BUILDERS: Mapping[Any, Callable[[str], Any]] = {
 def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
     for package in PACKAGES:
         root = importlib.import_module(package)
-        modules = pkgutil.iter_modules(root.__path__) if hasattr(root, "__path__") else ()
-        for module in (root, *(importlib.import_module(f"{package}.{m.name}") for m in modules)):
+        within = pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}.")
+        for module in (root, *(importlib.import_module(entry.name) for entry in within)):
             for name, value in vars(module).items():
                 if name.startswith("_") or not callable(value):
                     continue
@@ -179,7 +181,7 @@ def set_signals_of(text: str) -> None:
 # Calls of functions whose arguments do not follow from their annotations.
 CALLS: Mapping[str, Callable[[str], object]] = {
     "pipeline.text.speakers.first_named": lambda text: first_named([text] * 5, parts(text)),
-    "pipeline.domain.candidates.ranked": lambda text: candidates.ranked(
+    "pipeline.domain.consolidation.candidates.ranked": lambda text: candidates.ranked(
         [candidates.Compared(text, None, {})],
         [candidates.Comparable(UUID(int=1), " ".join(terms(text)), None)],
     ),
@@ -197,11 +199,13 @@ CALLS: Mapping[str, Callable[[str], object]] = {
     "pipeline.models.prompts.relation_names": lambda text: prompts.relation_names(
         RelationRequest([fact(text)], types=GraphTypes(relations={text: text}))
     ),
-    "pipeline.search.vocabulary.weight_of": lambda text: weight_of(text, text[1:]),
-    "pipeline.search.vocabulary.may_be_mistyped": lambda text: may_be_mistyped(text, text[1:]),
-    "pipeline.search.vocabulary.is_mistyped": lambda text: is_mistyped(text[:24], text),
-    "pipeline.search.evidence.set_evidence": set_evidence_of,
-    "pipeline.search.signals.set_signals": set_signals_of,
+    "pipeline.search.ranking.vocabulary.weight_of": lambda text: weight_of(text, text[1:]),
+    "pipeline.search.ranking.vocabulary.may_be_mistyped": lambda text: may_be_mistyped(
+        text, text[1:]
+    ),
+    "pipeline.search.ranking.vocabulary.is_mistyped": lambda text: is_mistyped(text[:24], text),
+    "pipeline.search.ranking.evidence.set_evidence": set_evidence_of,
+    "pipeline.search.ranking.signals.set_signals": set_signals_of,
     "pipeline.adapters.model_rules.fill.fill": lambda text: fill(SHAPE, parts(text)),
     "pipeline.adapters.model_rules.fill.fill_fields": lambda text: fill_fields(SHAPE, parts(text)),
     "pipeline.adapters.model_rules.decide.curate": lambda text: curate(

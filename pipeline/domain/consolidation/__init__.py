@@ -1,0 +1,1 @@
+"""Rules of consolidation: the memories shown to a decision, and the changes that it may make."""

@@ -1,0 +1,1 @@
+"""Relations and entities: names, types, and statements that end a relation."""

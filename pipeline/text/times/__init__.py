@@ -1,0 +1,1 @@
+"""Times that a text names, and statements about a time that is over."""
