@@ -19,8 +19,8 @@ from memlane_client.hook import LONGEST_TEXT, answer, parse
 from memlane_client.outbox.drain import drain
 from memlane_client.outbox.journal import Journal
 
+from tests.support.outbox_api import FakeApi, add, refused
 from tests.support.stack import wait_until
-from tests.unit.client.test_outbox import FakeApi, add, refused
 
 SESSION = {"session_id": "s1", "cwd": "/home/maya/shop", "transcript_path": "/nowhere.jsonl"}
 PROMPT = SESSION | {"hook_event_name": "UserPromptSubmit", "prompt": "Use tabs, please."}

@@ -10,62 +10,20 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from memlane_client import AsyncMemlane, Memlane, NotEnded, OutboxClosed, OutboxFull, Rejected
-from memlane_client.operations import Add, new_add
+from memlane_client import AsyncMemlane, NotEnded, OutboxClosed, OutboxFull, Rejected
+from memlane_client.operations import Add
 from memlane_client.outbox.journal import GRACE_S, End, Journal, Tail, encoded
-from memlane_client.outbox.queue import MOST_FOLLOWERS, MOST_TRIES
 from memlane_client.outbox.sender import Sender
 
-HOUR_S = 3_600.0
-
-
-class FakeApi:
-    """Accepts adds with idempotency keys, as the API does; `answer` may refuse or fail instead."""
-
-    def __init__(self) -> None:
-        self.events: dict[str, str] = {}
-        self.accepted: dict[str, list[str]] = defaultdict(list)
-        self.requests = 0
-        self.answer: Callable[[httpx.Request], httpx.Response | None] = lambda _: None
-
-    def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.requests += 1
-        if (instead := self.answer(request)) is not None:
-            return instead
-        key, body = request.headers["Idempotency-Key"], json.loads(request.content)
-        if key not in self.events:
-            self.events[key] = f"event-{len(self.events)}"
-            self.accepted[body["user_id"]].append(body["messages"][0]["content"])
-        return httpx.Response(200, json={"event_id": self.events[key], "status": "PENDING"})
-
-    def connect(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(transport=httpx.MockTransport(self), base_url="http://memlane")
-
-    def client(self, folder: Path, **options: Any) -> Memlane:
-        transport = httpx.MockTransport(self)
-        return Memlane("key", outbox=folder, async_transport=transport, **options)
-
-
-@pytest.fixture
-def api() -> FakeApi:
-    return FakeApi()
-
-
-def add(text: str, user_id: str = "maya") -> Add:
-    return new_add(text, {"user_id": user_id})
+from tests.support.outbox_api import HOUR_S, FakeApi, Simulation, add, refused
 
 
 def fill(append: Callable[[], object]) -> None:
     for _ in range(100):
         append()
-
-
-def refused(_: httpx.Request) -> httpx.Response:
-    raise httpx.ConnectError("refused")
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────
@@ -186,28 +144,6 @@ def test_a_reader_continues_where_it_stopped(tmp_path: Path) -> None:
 # ── sending, with a simulated clock ──────────────────────────────────────────────────────────────
 
 
-class Simulation:
-    """A sender whose clock is a number."""
-
-    def __init__(self, api: FakeApi, folder: Path) -> None:
-        self.now = 0.0
-        self.ends: list[End] = []
-        self.journal = Journal(folder)
-        self.api = api
-
-    async def until(self, end_s: float, *, each: Callable[[], None] = lambda: None) -> None:
-        """Run the sender until the clock shows `end_s`, or until nothing is pending."""
-        async with self.api.connect() as http:
-            sender = Sender(self.journal, http, self.ends.append, clock=lambda: self.now)
-            while self.now < end_s:
-                each()
-                pause_s = await sender.step()
-                if pause_s is None:
-                    break
-                self.now += pause_s
-        self.journal.resign()
-
-
 async def test_a_server_that_is_down_for_an_hour_loses_nothing(
     api: FakeApi, tmp_path: Path
 ) -> None:
@@ -312,112 +248,6 @@ async def test_an_answer_that_is_no_verdict_on_the_add_keeps_it(
     )
     await run.until(2 * HOUR_S)
     assert api.accepted["maya"] == ["one"]
-    assert run.journal.refused() == []
-
-
-def bad_fails(request: httpx.Request) -> httpx.Response | None:
-    failed = httpx.Response(500, json={"error": "Internal error."})
-    return failed if b"bad" in request.content else None
-
-
-async def test_an_add_that_fails_alone_holds_up_its_scope_only_and_is_then_set_aside(
-    api: FakeApi, tmp_path: Path
-) -> None:
-    run = Simulation(api, tmp_path)
-    bad = add("bad")
-    run.journal.append(bad)
-    run.journal.append(add("next"))
-    api.answer = bad_fails
-    others: list[str] = []
-
-    def chat() -> None:
-        assert len(api.accepted["other"]) >= len(others) - 1  # they do not wait for the bad one
-        if not run.journal.refused():
-            others.append(f"turn {len(others)}")
-            run.journal.append(add(others[-1], "other"))
-
-    await run.until(HOUR_S, each=chat)
-    [row] = run.journal.refused()
-    assert (row["key"], row["status"], row["body"]) == (bad.key, 500, bad.body)
-    assert api.requests - len(api.events) == MOST_TRIES
-    assert run.now > 60
-    assert api.accepted == {"maya": ["next"], "other": others}
-
-
-async def test_no_add_is_set_aside_while_the_server_accepts_none(
-    api: FakeApi, tmp_path: Path
-) -> None:
-    """A server that fails for days fails for every add, and each of them is kept."""
-    run = Simulation(api, tmp_path)
-    users = [f"user {number}" for number in range(5)]
-    for user_id in users:
-        run.journal.append(add("bad", user_id))
-    api.answer = lambda request: bad_fails(request) if run.now < 100 * HOUR_S else None
-    await run.until(200 * HOUR_S)
-    assert api.accepted == {user_id: ["bad"] for user_id in users}
-    assert api.requests - len(users) <= 100 * HOUR_S / 15 + 10
-    assert run.journal.refused() == []
-
-
-@pytest.mark.parametrize("bad", [1, 3])
-async def test_adds_that_fail_in_the_only_scope_are_set_aside_once_the_next_one_is_accepted(
-    api: FakeApi, tmp_path: Path, bad: int
-) -> None:
-    run = Simulation(api, tmp_path)
-    texts = [*(f"bad {number}" for number in range(bad)), "next", "last"]
-    for text in texts:
-        run.journal.append(add(text))
-    api.answer = bad_fails
-    await run.until(HOUR_S)
-    rows = run.journal.refused()
-    assert [row["body"]["messages"][0]["content"] for row in rows] == texts[:bad]
-    assert {row["status"] for row in rows} == {500}
-    assert api.accepted == {"maya": ["next", "last"]}
-    failed = api.requests - len(api.events)
-    assert MOST_TRIES * bad <= failed < 4 * MOST_TRIES * bad
-
-
-async def test_an_add_that_fails_in_the_only_scope_waits_until_a_later_add_shows_its_fault(
-    api: FakeApi, tmp_path: Path
-) -> None:
-    run = Simulation(api, tmp_path)
-    run.journal.append(add("bad"))
-    api.answer = bad_fails
-    await run.until(HOUR_S)
-    assert run.journal.refused() == []
-    run.journal.append(add("next"))
-    await run.until(2 * HOUR_S)
-    assert [row["status"] for row in run.journal.refused()] == [500]
-    assert api.accepted == {"maya": ["next"]}
-
-
-async def test_a_server_that_fails_for_days_for_the_only_scope_loses_neither_adds_nor_order(
-    api: FakeApi, tmp_path: Path
-) -> None:
-    run = Simulation(api, tmp_path)
-    texts = [f"bad {number}" for number in range(30)]
-    for text in texts:
-        run.journal.append(add(text))
-    api.answer = lambda request: bad_fails(request) if run.now < 100 * HOUR_S else None
-    await run.until(200 * HOUR_S)
-    assert api.accepted == {"maya": texts}
-    assert run.journal.refused() == []
-    assert api.requests <= (1 + MOST_FOLLOWERS) * (100 * HOUR_S / 15 + 10)
-
-
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
-async def test_an_add_that_waits_for_the_server_is_not_set_aside(
-    api: FakeApi, tmp_path: Path, status: int
-) -> None:
-    run = Simulation(api, tmp_path)
-    run.journal.append(add("bad"))
-    for number in range(50):
-        run.journal.append(add(f"turn {number}", "other"))
-    api.answer = lambda request: (
-        httpx.Response(status) if b"bad" in request.content and run.now < HOUR_S else None
-    )
-    await run.until(2 * HOUR_S)
-    assert api.accepted["maya"] == ["bad"]
     assert run.journal.refused() == []
 
 

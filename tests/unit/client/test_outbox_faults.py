@@ -1,434 +1,199 @@
-"""The outbox after a fork, after its folder was moved, and on a disk that fails."""
+"""The outbox and adds that get a 500: whose fault is it, the add's or the server's?"""
 
 from __future__ import annotations
 
-import asyncio
-import errno
-import fcntl
-import multiprocessing
-import os
-import shutil
-import stat
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from memlane_client import AsyncMemlane, Memlane
-from memlane_client.outbox.journal import GRACE_S, End, Entry, Journal, Tail, encoded
-from memlane_client.outbox.segments import ADDS, SegmentWriter, segment_path
+from memlane_client.outbox.queue import GIVE_UP_S, MOST_TRIES
 from memlane_client.outbox.sender import Sender
 
-from tests.unit.client.test_outbox import FakeApi, Simulation, add, refused
-
-FORK = multiprocessing.get_context("fork")
+from tests.support.outbox_api import HOUR_S, FakeApi, Simulation, add, bad_fails, refused
 
 
-@pytest.fixture
-def api() -> FakeApi:
-    return FakeApi()
-
-
-def texts(entries: Iterable[Entry]) -> list[str]:
-    return [entry.add.body["messages"][0]["content"] for entry in entries]
-
-
-# ── forks ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@contextmanager
-def killed_parent(run: Callable[[Callable[[], None]], object]) -> Iterator[None]:
-    """Run `run(fork)` in a process that is killed after `fork()`. Its child lives, and is idle."""
-    lives, end_of_life = os.pipe()
-    forked, has_forked = os.pipe()
-
-    def fork() -> None:
-        if os.fork():
-            os.read(lives, 1)  # until it is killed
-        os.close(end_of_life)
-        os.write(has_forked, b"x")
-        os.read(lives, 1)  # until the test closes the other end
-        os._exit(0)
-
-    parent = FORK.Process(target=run, args=(fork,), daemon=True)
-    parent.start()
-    os.close(has_forked)
-    try:
-        assert os.read(forked, 1)
-        parent.kill()
-        parent.join()
-        yield
-    finally:
-        for file in (lives, end_of_life, forked):
-            os.close(file)
-
-
-def is_free(path: Path) -> bool:
-    """Tell if no process has the lock of the file."""
-    with path.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
-
-
-def test_a_child_does_not_keep_the_append_lock_of_a_killed_parent(tmp_path: Path) -> None:
-    def run(fork: Callable[[], None]) -> None:
-        with SegmentWriter(tmp_path, 1_000_000, 1_000_000).locked():
-            fork()
-
-    with killed_parent(run):
-        assert is_free(tmp_path / "append.lock")
-
-
-def add_one(folder: Path, api: FakeApi) -> Memlane:
-    memlane = api.client(folder)
-    assert memlane.add("one", user_id="maya").event_id(timeout=60)
-    return memlane
-
-
-def add_one_async(folder: Path, api: FakeApi) -> AsyncMemlane:
-    memlane = AsyncMemlane("key", outbox=folder, async_transport=httpx.MockTransport(api))
-
-    async def run() -> str:
-        ticket = await memlane.add("one", user_id="maya")
-        return await ticket.event_id(timeout=60)
-
-    with asyncio.Runner() as runner:
-        assert runner.run(run())
-    return memlane
-
-
-@pytest.mark.parametrize("added", [add_one, add_one_async])
-def test_after_its_parent_was_killed_a_child_keeps_no_other_process_from_sending(
-    api: FakeApi, tmp_path: Path, added: Callable[[Path, FakeApi], object]
+async def test_an_add_that_fails_alone_holds_up_its_scope_only_and_is_then_set_aside(
+    api: FakeApi, tmp_path: Path
 ) -> None:
-    def run(fork: Callable[[], None]) -> None:
-        memlane = added(tmp_path, api)
-        fork()
-        del memlane
+    run = Simulation(api, tmp_path)
+    bad = add("bad")
+    run.journal.append(bad)
+    run.journal.append(add("next"))
+    api.answer = bad_fails
+    others: list[str] = []
 
-    with killed_parent(run):
-        journal = Journal(tmp_path)
-        assert journal.become_sender()
-        journal.resign()
+    def chat() -> None:
+        assert len(api.accepted["other"]) >= len(others) - 1  # they do not wait for the bad one
+        if not run.journal.refused():
+            others.append(f"turn {len(others)}")
+            run.journal.append(add(others[-1], "other"))
 
-
-def test_a_forked_child_gets_the_events_of_its_adds(api: FakeApi, tmp_path: Path) -> None:
-    with add_one(tmp_path, api) as memlane:
-
-        def run() -> None:
-            assert memlane.add("two", user_id="maya").event_id(timeout=20) == "event-1"
-
-        child = FORK.Process(target=run, daemon=True)
-        child.start()
-        child.join(60)
-        assert child.exitcode == 0
-    assert api.accepted["maya"] == ["one", "two"]
+    await run.until(HOUR_S, each=chat)
+    [row] = run.journal.refused()
+    assert (row["key"], row["status"], row["body"]) == (bad.key, 500, bad.body)
+    assert api.requests - len(api.events) == MOST_TRIES
+    assert run.now > 60
+    assert api.accepted == {"maya": ["next"], "other": others}
 
 
-def test_a_forked_process_takes_a_lock_of_its_own(tmp_path: Path) -> None:
-    writer = SegmentWriter(tmp_path, 1_000_000, 1_000_000)
-    writer.append("a", encoded({"a": 1}))
-    entered, leave = FORK.Event(), FORK.Event()
-
-    def hold() -> None:
-        with writer.locked():
-            entered.set()
-            leave.wait(60)
-
-    child = FORK.Process(target=hold, daemon=True)
-    child.start()
-    assert entered.wait(60)
-    assert writer._lock is not None
-    assert not writer._lock.try_lock()
-    waiter = threading.Thread(target=writer.append, args=("b", encoded({"b": 2})), daemon=True)
-    waiter.start()
-    leave.set()
-    waiter.join(60)
-    child.join(60)
-    assert Tail(segment_path(tmp_path, 1, ADDS)).read() == [{"a": 1}, {"b": 2}]
-
-
-def test_a_child_forked_during_an_append_of_another_thread_appends_after_it(
-    tmp_path: Path,
+async def test_no_add_is_set_aside_while_the_server_accepts_none(
+    api: FakeApi, tmp_path: Path
 ) -> None:
-    writer = SegmentWriter(tmp_path, 1_000_000, 1_000_000)
-    entered, leave = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with writer.locked():
-            entered.set()
-            leave.wait(60)
-
-    thread = threading.Thread(target=hold, daemon=True)
-    thread.start()
-    assert entered.wait(60)
-    child = FORK.Process(target=writer.append, args=("a", encoded({"a": 1})), daemon=True)
-    child.start()
-    leave.set()
-    thread.join(60)
-    child.join(20)
-    child.kill()
-    assert child.exitcode == 0
-    assert Tail(segment_path(tmp_path, 1, ADDS)).read() == [{"a": 1}]
+    """A server that fails for days fails for every add, and each of them is kept."""
+    run = Simulation(api, tmp_path)
+    users = [f"user {number}" for number in range(5)]
+    for user_id in users:
+        run.journal.append(add("bad", user_id))
+    api.answer = lambda request: bad_fails(request) if run.now < 100 * HOUR_S else None
+    await run.until(200 * HOUR_S)
+    assert api.accepted == {user_id: ["bad"] for user_id in users}
+    assert api.requests - len(users) <= 100 * HOUR_S / 15 + 10
+    assert run.journal.refused() == []
 
 
-# ── folders ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def rename(folder: Path) -> Path:
-    return folder.rename(folder.with_name("elsewhere"))
-
-
-def delete(folder: Path) -> None:
-    shutil.rmtree(rename(folder))  # at once for the sender, which makes files in it
-
-
-moved = pytest.mark.parametrize("move", [rename, delete])
-
-
-@moved
-def test_an_append_after_the_folder_was_moved_is_kept_at_its_path(
-    tmp_path: Path, move: Callable[[Path], object]
+@pytest.mark.parametrize("bad", [1, 3, 12])
+async def test_adds_that_fail_in_the_only_scope_are_set_aside_once_the_next_one_is_accepted(
+    api: FakeApi, tmp_path: Path, bad: int
 ) -> None:
-    journal = Journal(tmp_path / "o", segment_bytes=500)
-    for number in range(9):
-        journal.append(add(str(number)))
-    move(tmp_path / "o")
-    journal.append(add("9"))
-    assert texts(Journal(tmp_path / "o").new_entries()) == list("0123456789")
+    run = Simulation(api, tmp_path)
+    texts = [*(f"bad {number}" for number in range(bad)), "next", "last"]
+    for text in texts:
+        run.journal.append(add(text))
+    api.answer = bad_fails
+    await run.until(2 * HOUR_S)
+    rows = run.journal.refused()
+    assert [row["body"]["messages"][0]["content"] for row in rows] == texts[:bad]
+    assert {row["status"] for row in rows} == {500}
+    assert api.accepted == {"maya": ["next", "last"]}
+    failed = api.requests - len(api.events)
+    assert MOST_TRIES * bad <= failed < 4 * MOST_TRIES * bad
 
 
-def test_an_append_while_the_folder_is_moved_is_kept_at_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_an_add_that_fails_in_the_only_scope_waits_until_a_later_add_shows_its_fault(
+    api: FakeApi, tmp_path: Path
 ) -> None:
-    journal = Journal(tmp_path / "o")
-    journal.append(add("one"))
-    sync = os.fdatasync
-
-    def move_and_sync(file: int) -> None:
-        monkeypatch.setattr(os, "fdatasync", sync)
-        rename(tmp_path / "o")
-        sync(file)
-
-    monkeypatch.setattr(os, "fdatasync", move_and_sync)
-    journal.append(add("two"))
-    stored = texts(Journal(tmp_path / "o").new_entries())
-    assert list(dict.fromkeys(stored)) == ["one", "two"]
+    run = Simulation(api, tmp_path)
+    run.journal.append(add("bad"))
+    api.answer = bad_fails
+    await run.until(HOUR_S)
+    assert run.journal.refused() == []
+    run.journal.append(add("next"))
+    await run.until(2 * HOUR_S)
+    assert [row["status"] for row in run.journal.refused()] == [500]
+    assert api.accepted == {"maya": ["next"]}
 
 
-def test_a_folder_that_cannot_be_made_again_is_an_error_of_the_append(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "o")
-    journal.append(add("one"))
-    rename(tmp_path / "o")
-    (tmp_path / "o").write_text("a file")
-    with pytest.raises(OSError, match=str(tmp_path / "o")):
-        journal.append(add("two"))
-    (tmp_path / "o").unlink()
-    journal.append(add("three"))
-    assert texts(Journal(tmp_path / "o").new_entries()) == ["one", "three"]
-
-
-@moved
-async def test_a_sender_that_cannot_make_the_folder_again_tries_once_more(
-    api: FakeApi, tmp_path: Path, move: Callable[[Path], object]
+async def test_a_server_that_fails_for_days_for_the_only_scope_loses_neither_adds_nor_order(
+    api: FakeApi, tmp_path: Path
 ) -> None:
-    run = Simulation(api, tmp_path / "o")
-    run.journal.append(add("one"))
+    run = Simulation(api, tmp_path)
+    texts = [f"bad {number}" for number in range(30)]
+    for text in texts:
+        run.journal.append(add(text))
+    api.answer = lambda request: bad_fails(request) if run.now < 100 * HOUR_S else None
+    await run.until(200 * HOUR_S)
+    assert api.accepted == {"maya": texts}
+    assert run.journal.refused() == []
+    assert api.requests <= 2 * (100 * HOUR_S / 15 + 10) + len(texts)
+
+
+async def test_an_add_is_sent_while_the_oldest_one_of_another_scope_fails(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    run = Simulation(api, tmp_path)
+    run.journal.append(add("bad"))
+    api.answer = bad_fails
+    good = [add("good", "other")]
+
+    def chat() -> None:
+        if run.now > HOUR_S and good:
+            run.journal.append(good.pop())
+
+    await run.until(HOUR_S + 90, each=chat)
+    assert api.accepted == {"other": ["good"]}
+
+
+@pytest.mark.parametrize("users", [1, 3])
+async def test_adds_that_fail_without_any_other_are_set_aside_after_a_week(
+    api: FakeApi, tmp_path: Path, users: int
+) -> None:
+    run = Simulation(api, tmp_path, longest_s=1_200)
+    bad = [add(f"bad {number}", f"user {number % users}") for number in range(2 * users)]
+    for item in bad:
+        run.journal.append(item)
+    api.answer = bad_fails
+    await run.until(GIVE_UP_S - HOUR_S)
+    assert run.journal.refused() == []
+    await run.until(GIVE_UP_S + 12 * HOUR_S)
+    assert {row["key"] for row in run.journal.refused()} == {item.key for item in bad}
+    assert run.journal.pending() == []
+
+
+async def test_the_week_of_a_failing_add_goes_on_in_the_next_process(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    first = Simulation(api, tmp_path)
+    first.journal.append(add("bad"))
+    api.answer = bad_fails
+    await first.until(60)
+    second = Simulation(api, tmp_path)
+    second.now = GIVE_UP_S + 60
+    await second.until(GIVE_UP_S + HOUR_S)
+    assert [row["status"] for row in second.journal.refused()] == [500]
+
+
+async def test_a_server_that_was_down_for_a_week_sets_nothing_aside_at_its_first_fault(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    run = Simulation(api, tmp_path, longest_s=1_200)
+    run.journal.append(add("bad"))
     api.answer = refused
+    await run.until(GIVE_UP_S)
+    api.answer = bad_fails
+    await run.until(GIVE_UP_S + HOUR_S)
+    api.answer = lambda _: None
+    await run.until(GIVE_UP_S + 2 * HOUR_S)
+    assert run.journal.refused() == []
+    assert api.accepted == {"maya": ["bad"]}
+
+
+async def test_a_server_that_recovers_between_two_adds_sets_none_aside(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    run = Simulation(api, tmp_path)
+    texts = [f"bad {number:02}" for number in range(30)]
+    for text in texts:
+        run.journal.append(add(text))
+    api.answer = bad_fails
     async with api.connect() as http:
         sender = Sender(run.journal, http, run.ends.append, clock=lambda: run.now)
-        await sender.step()
-        move(tmp_path / "o")
-        (tmp_path / "o").write_text("a file")
-        for _ in range(2):
-            with pytest.raises(OSError, match=str(tmp_path / "o")):
-                await sender.step()
-        (tmp_path / "o").unlink()
-        api.answer = lambda _: None
-        run.now += 60
-        while (pause_s := await sender.step()) is not None:
-            run.now += pause_s
-    assert [end.event_id is not None for end in run.ends] == [True]
+        while run.now < HOUR_S:
+            run.now += await sender.step() or 0
+        tried: list[bytes] = []
 
+        def recover(request: httpx.Request) -> httpx.Response | None:
+            tried.append(request.content)
+            return bad_fails(request) if len(tried) == 1 else None
 
-def test_a_fork_while_the_files_are_closed_closes_no_file_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = SegmentWriter(tmp_path, 1_000_000, 1_000)
-    writer.append("one", b"one\n")
-    closed: list[int] = []
-    close = os.close
-
-    def close_and_fork(file: int) -> None:
-        close(file)
-        closed.append(file)
-        if len(closed) == 1:
-            writer.after_fork()
-
-    monkeypatch.setattr(os, "close", close_and_fork)
-    writer.close()
-    monkeypatch.undo()
-    assert len(closed) == len(set(closed)) == 2
-
-
-@moved
-@pytest.mark.parametrize("appended", ["before", "after"])
-async def test_adds_that_the_sender_has_read_are_sent_in_order_after_the_folder_was_moved(
-    api: FakeApi, tmp_path: Path, move: Callable[[Path], object], appended: str
-) -> None:
-    run = Simulation(api, tmp_path / "o")
-    Journal(tmp_path / "o").append(add("of a process that has ended"))
-    run.journal.append(add("own"))
-    api.answer = refused
-    async with api.connect() as http:
-        sender = Sender(run.journal, http, run.ends.append, clock=lambda: run.now)
-        await sender.step()
-        move(tmp_path / "o")
-        if appended == "before":
-            run.journal.append(add("newer"))
-        await sender.step()
-        if appended == "after":
-            run.journal.append(add("newer"))
-        api.answer = lambda _: None
-        run.now += 60
-        while (pause_s := await sender.step()) is not None:
-            run.now += pause_s
+        api.answer = recover
+        while await sender.step() is not None:
+            pass
     run.journal.resign()
-    assert api.accepted["maya"] == ["of a process that has ended", "own", "newer"]
-    assert Journal(tmp_path / "o").pending() == []
+    assert run.journal.refused() == []
+    assert sorted(api.accepted["maya"]) == texts
 
 
-@moved
-def test_a_ticket_ends_although_the_folder_was_moved(
-    api: FakeApi, tmp_path: Path, move: Callable[[Path], object]
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+async def test_an_add_that_waits_for_the_server_is_not_set_aside(
+    api: FakeApi, tmp_path: Path, status: int
 ) -> None:
-    api.answer = refused
-    with api.client(tmp_path / "o") as memlane:
-        tickets = [memlane.add("one", user_id="maya")]
-        move(tmp_path / "o")
-        tickets.append(memlane.add("two", user_id="maya"))
-        api.answer = lambda _: None
-        assert [ticket.event_id(timeout=30) for ticket in tickets] == ["event-0", "event-1"]
-    assert api.accepted["maya"] == ["one", "two"]
-
-
-def test_a_sender_deletes_nothing_in_a_folder_that_took_the_place_of_its_own(
-    tmp_path: Path,
-) -> None:
-    sender = Journal(tmp_path / "o")
-    assert sender.become_sender()
-    sender.append(add("a text that is longer than all the others together" * 20))
-    [entry] = sender.new_entries()
-    sender.finish(entry, End(entry.add.key, event_id="e"))
-    rename(tmp_path / "o")
-    other = Journal(tmp_path / "o")
-    other.append(add("ended"))
-    other.append(add("pending"))
-    entry, _ = other.new_entries()
-    other.finish(entry, End(entry.add.key, event_id="e"))
-    for path in (tmp_path / "o").glob("*.ends"):
-        os.utime(path, (0, path.stat().st_mtime - 2 * GRACE_S))
-    sender.drop_finished(set())
-    sender.resign()
-    assert texts(other.pending()) == ["pending"]
-
-
-def test_a_reader_reads_all_of_a_file_that_was_made_again(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    tail = Tail(path)
-    path.write_bytes(encoded({"a": 1}))
-    assert tail.read() == [{"a": 1}]
-    path.write_bytes(encoded({"b": 2}) + encoded({"c": 3}))
-    assert tail.read() == [{"b": 2}, {"c": 3}]
-    path.unlink()
-    assert tail.read() == []
-    path.write_bytes(encoded({"d": 4}))
-    assert tail.read() == [{"d": 4}]
-
-
-# ── disks ────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Disk:
-    """`os.fsync` and `os.fdatasync`, which fail for folders or files on request."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.failing: set[str] = set()
-        self.synced: list[str] = []
-        for name in ("fsync", "fdatasync"):
-            patch.setattr(os, name, self._sync(getattr(os, name)))
-
-    def _sync(self, sync: Callable[[int], None]) -> Callable[[int], None]:
-        def checked(file: int) -> None:
-            is_folder = stat.S_ISDIR(os.fstat(file).st_mode)
-            kind = "folder" if is_folder else "file"
-            if kind in self.failing:
-                raise OSError(errno.EIO, "the disk failed")
-            sync(file)
-            self.synced.append(kind)
-
-        return checked
-
-
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
-    return Disk(monkeypatch)
-
-
-def test_no_append_is_kept_before_the_name_of_its_file_is_durable(
-    tmp_path: Path, disk: Disk
-) -> None:
-    journal = Journal(tmp_path)
-    disk.failing = {"folder"}
-    for text in ("one", "two"):
-        with pytest.raises(OSError, match="the disk failed"):
-            journal.append(add(text))
-    disk.failing = set()
-    journal.append(add("three"))
-    assert disk.synced == ["folder", "file"]
-    assert texts(Journal(tmp_path).new_entries()) == ["three"]
-
-
-def test_a_process_makes_the_name_durable_of_a_file_that_a_killed_one_created(
-    tmp_path: Path, disk: Disk
-) -> None:
-    segment_path(tmp_path, 1, ADDS).touch()
-    Journal(tmp_path).append(add("one"))
-    assert disk.synced == ["folder", "file"]
-
-
-def test_after_a_failed_sync_the_next_add_goes_to_another_file(tmp_path: Path, disk: Disk) -> None:
-    """The disk may lack a part of the first one, and a later sync of it does not say so."""
-    journal = Journal(tmp_path)
-    disk.failing = {"file"}
-    with pytest.raises(OSError, match="the disk failed"):
-        journal.append(add("one"))
-    disk.failing = set()
-    journal.append(add("two"))
-    journal.append(add("three"))
-    newer = [entry for entry in journal.new_entries() if entry.segment > 1]
-    assert texts(newer) == ["two", "three"]
-    assert {entry.segment for entry in newer} == {2}
-
-
-def test_a_folder_whose_name_is_not_durable_is_not_used(tmp_path: Path, disk: Disk) -> None:
-    folder = tmp_path / "a" / "o"
-    disk.failing = {"folder"}
-    with pytest.raises(OSError, match="the disk failed"):
-        Journal(folder)
-    assert not folder.exists()
-    disk.failing = set()
-    Journal(folder)
-    assert disk.synced == ["folder", "folder"]
-    assert folder.stat().st_mode & 0o077 == 0
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left() -> Iterator[None]:
-    yield
-    assert not [thread for thread in threading.enumerate() if thread.name == "memlane-outbox"]
+    run = Simulation(api, tmp_path)
+    run.journal.append(add("bad"))
+    for number in range(50):
+        run.journal.append(add(f"turn {number}", "other"))
+    api.answer = lambda request: (
+        httpx.Response(status) if b"bad" in request.content and run.now < HOUR_S else None
+    )
+    await run.until(2 * HOUR_S)
+    assert api.accepted["maya"] == ["bad"]
+    assert run.journal.refused() == []

@@ -9,6 +9,9 @@ that the server refused, with the reason, for a person.
 A line is complete once `append` returns. A process that is killed while it writes leaves a line
 without a line break; the next append cuts it off. An end that is lost in a power failure does no
 harm: the add is sent again with its Idempotency-Key, and the server answers with the same event.
+
+`failing` has the tries of adds that got a 500, for the process that sends next. Without it they are
+counted from the start.
 """
 
 from __future__ import annotations
@@ -39,6 +42,8 @@ SEGMENT_BYTES = 1_000_000
 HEAD_BYTES = 64
 # A finished segment stays this long, so that other processes read the ends of their adds.
 GRACE_S = 60.0
+# Of a failing add: time of its first 500, tries that count, and all tries.
+Tries = tuple[float, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,7 @@ class Journal:
     _adds: dict[int, Tail] = field(default_factory=dict)
     _ends: dict[int, Tail] = field(default_factory=dict)
     _sender_lock: LockFile | None = None
+    _failing: dict[str, Tries] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Create the folder; only the owner may read it, because it holds what users write."""
@@ -177,6 +183,29 @@ class Journal:
     def refused(self) -> list[dict[str, Any]]:
         """The adds that the server refused, with status and reason."""
         return Tail(self.folder / "refused").read()
+
+    def failing(self) -> dict[str, Tries]:
+        """Tries of the adds that have failed, by key; none if the file is missing or damaged."""
+        try:
+            values = json.loads((self.folder / "failing").read_bytes())
+            tries = {
+                key: (float(first_at), int(tries), int(rounds))
+                for key, (first_at, tries, rounds) in values.items()
+            }
+        except (OSError, ValueError, TypeError, AttributeError):
+            tries = {}
+        self._failing = tries
+        return dict(tries)
+
+    def keep_failing(self, tries: Mapping[str, Tries]) -> None:
+        """Write the tries of the adds that have failed, if they have changed."""
+        if tries == self._failing:
+            return
+        new = self.folder / "failing.new"
+        new.touch(0o600)
+        new.write_text(json.dumps(tries))
+        new.replace(self.folder / "failing")
+        self._failing = dict(tries)
 
     def drop_finished(self, pending: set[int]) -> None:
         """Delete segments without an add in `pending` whose last end is older than GRACE_S."""

@@ -25,6 +25,7 @@ class Sender:
     http: httpx.AsyncClient
     on_end: Callable[[End], None]
     clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] = time.time
     queue: DeliveryQueue = field(default_factory=DeliveryQueue)
     _drop_at: float = 0.0
 
@@ -40,6 +41,7 @@ class Sender:
         self.queue.extend(self.journal.new_entries())
         ready = self.queue.ready(self.clock())
         await asyncio.gather(*(self._deliver(entry) for entry in ready))
+        self.journal.keep_failing(self.queue.tries())
         if self.clock() >= self._drop_at:
             self._drop_at = self.clock() + GRACE_S
             self.journal.drop_finished(self.queue.segments())
@@ -55,6 +57,7 @@ class Sender:
         for end in ends.values():
             self.on_end(end)
         self.queue.extend(entry for entry in entries if entry.add.key not in ends)
+        self.queue.resume(self.journal.failing())
         return True
 
     async def _deliver(self, entry: Entry) -> None:
@@ -62,22 +65,28 @@ class Sender:
         failure = await self._try(entry)
         if not isinstance(failure, ApiError):
             return
-        if self.queue.fail_one(entry, self.clock(), str(failure)):
+        is_over = self.queue.fail_one(entry, self.clock(), str(failure), wall_s=self.wall_clock())
+        if is_over:
             self._set_aside(entry, failure)
-        else:
-            await self._try_followers(entry, failure)
+        elif (follower := self.queue.follower(entry)) is not None:
+            await self._try_follower(follower)
 
-    async def _try_followers(self, entry: Entry, failure: ApiError) -> None:
-        """Look for the fault after many tries: an accepted add sets aside those before it."""
-        failed = [(entry, failure)]
-        for follower in self.queue.followers(entry):
-            match await self._try(follower):
-                case ApiError() as another:
-                    failed.append((follower, another))
-                case accepted:
-                    for bad, reason in failed if accepted else ():
-                        self._set_aside(bad, reason)
-                    return
+    async def _try_follower(self, follower: Entry) -> None:
+        """Look for the fault after many tries: an accepted add shows that the server works.
+
+        Then each add before it has one more try, because the server may have recovered since.
+        """
+        older = self.queue.before(follower)
+        failure = await self._try(follower)
+        if isinstance(failure, ApiError):
+            self.queue.note(follower, self.clock(), str(failure), wall_s=self.wall_clock())
+        elif failure:
+            for entry in older:
+                match await self._try(entry):
+                    case ApiError() as again:
+                        self._set_aside(entry, again)
+                    case False:  # the server is away, or this one is refused
+                        return
 
     async def _try(self, entry: Entry) -> ApiError | bool:
         """Send one add, and record its end. Returns a 500, else True if it was accepted."""
