@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from typing import Protocol
 
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain.backpressure import Limits, Load, admit
+from pipeline.domain.backpressure import Backlog, Limits, Load, admit
 from pipeline.domain.errors import Overloaded
 from pipeline.domain.lanes import Hint, LaneClass
 from pipeline.domain.scope import Scope
@@ -55,6 +56,7 @@ class Backpressure:
         self._view = view
         self._limits = limits
         self._load = Load()
+        self._backlog = Backlog(limits.lag_s)
         self._lanes: Counter[LaneClass] = Counter()
         self._looking: asyncio.Task[None] | None = None
 
@@ -86,7 +88,8 @@ class Backpressure:
     async def _look(self) -> None:
         while True:
             try:
-                self._load = await self._view.look(scope_events=self._limits.of_low().scope_events)
+                load = await self._view.look(scope_events=self._limits.of_low().scope_events)
+                self._load = self._backlog.follow(load, time.monotonic())
             except LedgerUnavailable as error:
                 log.warning("load_unknown", error=error.reason)
             self._lanes = Counter(self._load.lanes)

@@ -311,7 +311,8 @@ class Settings(BaseSettings):
     """
     max_lag_s: Annotated[float, Field(gt=0)] = 3_600.0
     """Maximum backlog of the whole server, in seconds of work; beyond it every add gets 503 with
-    `Retry-After`.
+    `Retry-After`. Before that, a backlog is measured for a minute, or for the limit if that is
+    shorter.
     """
     max_key_requests_per_min: Annotated[int, Field(ge=0)] = 6_000
     """Rate limit of one API key, in requests a minute for each API process; further requests get

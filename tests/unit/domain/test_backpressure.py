@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.domain.backpressure import LATEST_S, SOONEST_S, Limits, Load, admit, retry_after_s
+from pipeline.domain.backpressure import (
+    LATEST_S,
+    SOONEST_S,
+    Backlog,
+    Limits,
+    Load,
+    admit,
+    retry_after_s,
+)
 from pipeline.domain.errors import Overloaded
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -60,6 +69,41 @@ def test_without_any_drain_the_lag_is_the_age_of_the_oldest_event() -> None:
 
 def test_a_burst_after_a_quiet_period_is_accepted() -> None:
     admit(MAYA, Load(ready=70_000, drained_per_s=0.1), LIMITS)
+
+
+def looks(backlog: Backlog, first_s: int, last_s: int, load: Load) -> Load:
+    """The load after a look a second."""
+    for now in range(first_s, last_s):
+        backlog.follow(load, now)
+    return backlog.follow(load, last_s)
+
+
+def test_the_first_ends_of_a_burst_refuse_no_add() -> None:
+    """With a model of 12 s, one of 400 events has ended after 12 s, and 100 after 13."""
+    backlog, waits = Backlog(lag_s=60), Load(ready=400, backlogged=True)
+    looks(backlog, 0, 11, waits)
+    admit(MAYA, backlog.follow(replace(waits, drained_per_s=0.1), 12), LIMITS)
+    admit(MAYA, backlog.follow(replace(waits, ready=300, drained_per_s=10), 13), LIMITS)
+
+
+def test_a_server_that_stays_behind_refuses_adds() -> None:
+    behind = Load(ready=700, drained_per_s=10, backlogged=True)
+    backlog = Backlog(lag_s=LIMITS.lag_s)
+    admit(MAYA, looks(backlog, 0, 59, behind), LIMITS)
+    assert refused(backlog.follow(behind, 60)).server_wide
+    one_slow_look = backlog.follow(replace(behind, ready=500, drained_per_s=0.1), 61)
+    admit(MAYA, one_slow_look, LIMITS)
+    assert refused(looks(backlog, 62, 130, replace(behind, ready=500, drained_per_s=1))).server_wide
+    caught_up = backlog.follow(Load(), 131)
+    admit(MAYA, caught_up, LIMITS)
+    admit(MAYA, looks(backlog, 132, 190, behind), LIMITS)
+
+
+def test_a_short_limit_needs_no_longer_look() -> None:
+    backlog = Backlog(lag_s=0.1)
+    behind = Load(ready=700, drained_per_s=10, backlogged=True)
+    with pytest.raises(Overloaded):
+        admit(MAYA, looks(backlog, 0, 1, behind), replace(LIMITS, lag_s=0.1))
 
 
 def test_events_parked_by_an_outage_are_no_lag() -> None:
