@@ -121,9 +121,13 @@ async def _running(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
     watched.start()
     watchdog.start()
     models = (settings.embedder, settings.reranker)
-    warming = asyncio.create_task(bootstrap.warm(*models))
+    warming = [
+        asyncio.create_task(bootstrap.warm(*models)),
+        asyncio.create_task(bootstrap.warm_used_embedder(stores)),
+    ]
     yield
-    warming.cancel()
+    for task in warming:
+        task.cancel()
     for part in (app.state.mcp, backpressure, figures, accesses, reads):
         await part.close()
     listening.cancel()

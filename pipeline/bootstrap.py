@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -30,8 +31,10 @@ from pipeline.graph.mirror import Mirroring
 from pipeline.graph.path_search import LedgerPathSearch, MirroredPathSearch
 from pipeline.graph.store import Graph
 from pipeline.ingest.services import Services
+from pipeline.lanes.load import LoadView
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import ADDS, LONG, connect
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.model_settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel, GuardedReranker
 from pipeline.models.circuits import Circuits
@@ -431,6 +434,16 @@ async def warm_embedder(embedder: Embedder) -> None:
     """Load the local embedder now. A process that is not used never loads it: it takes 90 MB."""
     if embedder.name == MINILM:  # a remote embedder may cost money
         await embedder.embed(["warm"])
+
+
+async def warm_used_embedder(stores: Stores) -> None:
+    """Load the local embedder at the start, if the installation is in use.
+
+    Without events it takes memory that may never be used; then the first request or stage loads it.
+    """
+    with suppress(LedgerUnavailable):
+        if await LoadView(stores.ledger.engine).is_used():
+            await warm_embedder(stores.embedder)
 
 
 def _secret(value: SecretStr | None) -> str | None:

@@ -182,6 +182,8 @@ class Runtime:
         self._stages: set[asyncio.Task[None]] = set()
         # Tasks that hold no lane: runs of the curator, and summaries.
         self._runs: set[asyncio.Task[None]] = set()
+        # Load of the local embedder, from the first stage on.
+        self._warming: asyncio.Task[None] | None = None
         # Suspects in quarantine: they do not count towards `stages_at_once`.
         self._aside: set[asyncio.Task[Any]] = set()
         # Maximum number of stages of low priority, and the numbers of those taken and done.
@@ -253,6 +255,8 @@ class Runtime:
         return low < (self._low_places if alone else math.ceil(self._low_places * LOW_BESIDE))
 
     def _begin(self, hint: Hint, then: Callable[[Hint], None]) -> None:
+        if self._warming is None:  # while the model extracts facts
+            self._warming = asyncio.create_task(bootstrap.warm_embedder(self._stores.embedder))
         stage = asyncio.create_task(self._stage(hint, then), name=str(hint.lane_id))
         stage.add_done_callback(self._low_over if hint.low else self._normal_over)
         self._watch(stage)
@@ -335,6 +339,7 @@ class Runtime:
     def warm(self) -> Future[None]:
         """Start to load LiteLLM, if it is used, so that the first event does not wait for it."""
         models = (*self._settings.llm.chain, self._settings.embedder)
+        self._background.append(self._loop.start(bootstrap.warm_used_embedder(self._stores)))
         return self._loop.start(bootstrap.warm(*models))
 
     def finish(self) -> None:

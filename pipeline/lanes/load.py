@@ -31,6 +31,11 @@ class LoadView:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
+    async def is_used(self) -> bool:
+        """Tell if an event has ever been accepted; False for a new installation."""
+        async with self._engine.connect() as connection:
+            return bool(await connection.scalar(select(exists().select_from(lanes))))
+
     async def lanes(self) -> Mapping[LaneClass, int]:
         """Return the number of busy lanes of each class, those of the project's replays included.
 

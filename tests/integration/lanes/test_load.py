@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from pipeline import bootstrap
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.lanes.load import MEASURED_OVER_S, LoadView
+from pipeline.ports import Embedder
+from tests.support.embedder_hash import HashEmbedder
 from tests.support.engine import Engine
 from tests.support.troubled import Troubled
 
@@ -51,3 +59,29 @@ async def test_where_nothing_drains_the_oldest_event_tells_the_lag(engine: Engin
     await engine.ledger.cancellation.cancel(engine.project.id, event)
     load = await view.look(scope_events=9)
     assert (load.lag_s, load.drained_per_s) == (0, 0)  # a cancelled event does not count as done
+
+
+async def test_an_installation_is_used_from_its_first_add_on(engine: Engine) -> None:
+    view = LoadView(engine.ledger.engine)
+    assert not await view.is_used()
+    await engine.add("I like jazz.")
+    assert await view.is_used()
+
+
+async def test_a_process_loads_the_embedder_at_its_start_if_the_installation_is_used(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    async def note(embedder: Embedder) -> None:
+        loaded.append(embedder.name)
+
+    monkeypatch.setattr(bootstrap, "warm_embedder", note)
+    stores = cast(
+        "bootstrap.Stores", SimpleNamespace(ledger=engine.ledger, embedder=HashEmbedder())
+    )
+    await bootstrap.warm_used_embedder(stores)
+    assert loaded == []  # it takes memory that may never be used
+    await engine.add("I like jazz.")
+    await bootstrap.warm_used_embedder(stores)
+    assert loaded == [HashEmbedder().name]

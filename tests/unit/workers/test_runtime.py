@@ -14,8 +14,10 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
+from pipeline import bootstrap
 from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Hint
+from pipeline.ports import Embedder
 from pipeline.settings import Settings
 from workers import runtime as runtimes
 from workers.quarantine import proof_s
@@ -48,6 +50,18 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> Stages:
     return stages
 
 
+@pytest.fixture(autouse=True)
+def warmed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the embedders that were loaded before a stage needed them."""
+    names: list[str] = []
+
+    async def note(embedder: Embedder) -> None:
+        names.append(embedder.name)
+
+    monkeypatch.setattr(bootstrap, "warm_embedder", note)
+    return names
+
+
 @pytest.fixture
 def runtime(stages: Stages) -> Iterator[Runtime]:
     made = Runtime(Settings(database_url=NOWHERE, vectors="pgvector", worker_concurrency=2), "w")
@@ -75,6 +89,17 @@ def test_a_stage_that_a_caller_waits_for_is_followed_without_a_message(
     runtime.close()
     assert stages == [StageName.EXTRACT, StageName.RETRIEVE]
     assert [hint.stage for hint in published] == [StageName.APPLY]
+
+
+def test_the_first_stage_begins_to_load_the_embedder(
+    runtime: Runtime, stages: Stages, warmed: list[str]
+) -> None:
+    assert warmed == []
+    for _ in range(2):
+        stages.ends.release()
+        runtime.begin(HINT, lambda _: None)
+    runtime.finish()
+    assert warmed == ["local/minilm"]
 
 
 def test_a_worker_has_a_share_of_places_for_low_priority(
