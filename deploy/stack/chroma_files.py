@@ -1,6 +1,9 @@
 """Files of a Chroma server: the journal of its database, and folders of deleted collections.
 
 Chroma leaves these folders on the disk. Source: https://github.com/chroma-core/chroma/issues/5259
+
+`python -m deploy.stack.chroma_files DIRECTORY` prepares the files before a Chroma server starts in
+a container. It ends with 0 also if they cannot be prepared: the server works without.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sqlite3
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -47,6 +51,8 @@ def remove_deleted(data: Path, *, older_than_s: float = OLDER_THAN_S) -> int:
 def let_reads_pass_writes(data: Path) -> None:
     """Give Chroma's database a write-ahead log of SQLite; call it while the server is down.
 
+    Beside a server that uses the rollback journal it waits for five seconds, and may do nothing.
+
     With SQLite's default, the rollback journal, a search waits for each commit: p99 of a search
     beside 90 records a second 40 ms, with a write-ahead log 12. The mode is stored in the file.
     """
@@ -55,6 +61,12 @@ def let_reads_pass_writes(data: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.Error as error:  # the server works with either
         log.warning("chroma_journal_unchanged error=%s", type(error).__name__)
+
+
+def prepare(data: Path) -> None:
+    """Prepare the files before the server starts."""
+    let_reads_pass_writes(data)
+    remove_deleted(data)
 
 
 def _segments(database: Path) -> set[str]:
@@ -67,3 +79,8 @@ def _is_id(name: str) -> bool:
         return str(UUID(name)) == name
     except ValueError:
         return False
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    prepare(Path(sys.argv[1]))

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from deploy.stack.chroma_files import let_reads_pass_writes, remove_deleted
+from deploy.stack import chroma_files
 from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.layout import write_private
@@ -127,8 +127,7 @@ class Chroma(Server):
     def prepare(self) -> None:
         """Create its data directory and prepare its files."""
         self._data.mkdir(mode=0o700, exist_ok=True)
-        let_reads_pass_writes(self._data)
-        remove_deleted(self._data)
+        chroma_files.prepare(self._data)
 
     def command(self) -> Command:
         """Command line of the server."""

@@ -15,7 +15,9 @@ from deploy.stack.programs import CHILD_ENVIRONMENT, PROGRAMS
 from pipeline.settings import Settings, known_names
 from tests.support.compose import FOLDER, ComposeService, example_values, services
 
-OURS = [service for service in services().values() if service.ours]
+# Prepares the files of Chroma: it has Memlane's image, and is no process of Memlane.
+PREPARING = "chroma-files"
+OURS = [service for service in services().values() if service.ours and service.name != PREPARING]
 # What compose.yaml reads besides settings.
 FOR_COMPOSE = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "PUBLISHED_ADDRESS"}
 # Settings that hold a secret or name a model, and so concern every operator.
@@ -25,7 +27,7 @@ MODELS = ("LLM", "EMBEDDER", "RERANKER")
 def test_the_services_are_the_processes_of_the_stack() -> None:
     assert set(services()) == {
         *("postgres", "valkey", "chroma"),
-        *("migrate", "api", "worker", "sweeper"),
+        *("chroma-files", "migrate", "api", "worker", "sweeper"),
     }
     assert {service.name for service in OURS} == {"migrate", "api", "worker", "sweeper"}
     assert services()["worker"].raw["deploy"]["replicas"] == 2
@@ -66,11 +68,19 @@ def test_only_the_api_publishes_a_port_and_on_loopback_by_default() -> None:
 
 def test_every_service_is_checked_and_kept_running() -> None:
     for name, service in services().items():
-        if name == "migrate":
+        if name in ("migrate", PREPARING):
             assert service.raw["restart"] == "no"
             continue
         assert service.raw["restart"] == "unless-stopped", name
         assert service.raw["healthcheck"]["test"], name
+
+
+def test_chroma_starts_after_its_files_are_prepared() -> None:
+    files, chroma = services()[PREPARING], services()["chroma"]
+    assert chroma.raw["depends_on"] == {PREPARING: {"condition": "service_completed_successfully"}}
+    assert files.raw["volumes"] == chroma.raw["volumes"]
+    assert importlib.util.find_spec(files.module) is not None
+    assert files.raw["network_mode"] == "none"
 
 
 def test_what_keeps_data_has_a_volume() -> None:

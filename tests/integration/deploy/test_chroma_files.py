@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -14,6 +16,7 @@ from deploy.stack.servers import Chroma
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.domain.vectors import as_vector
 from pipeline.ports import VectorRecord
+from tests.support.compose import services
 
 # More changes than Chroma takes before it writes the folder of a collection.
 WRITTEN = 1_001
@@ -97,3 +100,51 @@ async def test_searches_do_not_wait_for_commits(
         assert info is not None
         assert info.count == WRITTEN
         await client.close()
+
+
+class ContainerChroma(Chroma):
+    """A server as in a container: Memlane does not prepare its files."""
+
+    def prepare(self) -> None:
+        self._data.mkdir(mode=0o700, exist_ok=True)
+
+
+def prepare_files(data: Path) -> None:
+    """Run the command of the service `chroma-files`."""
+    [*_, module, folder] = services()["chroma-files"].command
+    assert folder == "/data"
+    subprocess.run([sys.executable, "-m", module, str(data)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["stopped", "running"])
+async def test_the_files_of_a_container_are_prepared(
+    tmp_path_factory: pytest.TempPathFactory, is_running: bool
+) -> None:
+    """Also those of an earlier release, and without harm while Chroma still runs."""
+    root = tmp_path_factory.mktemp("stack")
+    data = root / "chroma"
+    with ContainerChroma(root) as server:
+        client = ChromaVectors(server.url)
+        await fill(client, KEPT)
+        if is_running:
+            prepare_files(data)
+            [hits] = await client.search(KEPT, [as_vector((1.0, 0.0, 0.0))], limit=1, where={})
+            assert [hit.id for hit in hits] == [UUID(int=1)]
+            await client.delete(KEPT, [UUID(int=1)])
+        else:
+            server.kill()
+            assert journal_mode(data) == "delete"
+        server.kill()
+        prepare_files(data)
+        assert journal_mode(data) == "wal"
+        server.start()
+        info = await client.col_info(KEPT)
+        assert info is not None
+        assert info.count == WRITTEN - is_running
+        await client.close()
+
+
+def test_files_are_prepared_before_the_first_start(tmp_path: Path) -> None:
+    prepare_files(tmp_path)
+    assert journal_mode(tmp_path) == "wal"
+    prepare_files(tmp_path / "missing")  # the server starts all the same
