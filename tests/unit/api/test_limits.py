@@ -20,6 +20,7 @@ from api.memories.requests import BatchUpdateRequest, FeedbackRequest, UpdateReq
 from api.replays import requests as replay_requests
 from api.tenants import requests as tenant_requests
 from pipeline.domain import limits as of_values
+from pipeline.search import concurrency
 
 ID = "00000000-0000-0000-0000-000000000001"
 TEXT = "x" * (of_values.LONGEST_TEXT + 1)
@@ -137,6 +138,8 @@ def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
     ]
     missing = [figure for figure in figures if not re.search(rf"\b{figure:,}\b", page)]
     assert not missing, f"docs/reference/limits.md lacks {missing}"
+    searches = f"| {concurrency.PROJECT_AT_ONCE}, and {concurrency.PROJECT_AWAY} that wait for"
+    assert searches in page
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1bb", "a\u202eb", "a\u2028b", "\u2066a"])
