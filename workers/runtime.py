@@ -29,11 +29,13 @@ from pipeline.domain.lanes import Activation, Hint, Hold
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
 from pipeline.lanes.leases import BEATS, LaneLeases, session_name
+from pipeline.lanes.load import LoadView
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.loop_watch import LoopWatch
 from pipeline.settings import Settings
 from pipeline.summaries.service import Summarizer
 from pipeline.watchdog import end_with
+from workers.busy_lanes import BusyLanes
 from workers.quarantine import Quarantine
 
 log = structlog.get_logger()
@@ -177,6 +179,7 @@ class Runtime:
             quarantine=quarantine,
             blocked_s=self._loop.watch.blocked_s,
         )
+        self._busy_lanes = BusyLanes(LoadView(self._stores.ledger.engine))
         # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()
@@ -243,6 +246,10 @@ class Runtime:
             self._normal_at = time.monotonic()
         self._loop.call_soon(self._begin, hint, then)
         self._room.acquire()
+
+    def queue_for(self, following: Hint, queue: str) -> str:
+        """The queue of a lane's next hint, in the loop; `queue`: that of the last one."""
+        return self._busy_lanes.queue_for(following, queue)
 
     def low_fits(self) -> bool:
         """True if another stage of low priority may start.

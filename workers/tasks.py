@@ -3,9 +3,8 @@
 Two more tasks, without a next hint, continue a run of the curator and make a summary.
 
 Retrieve and apply take a few milliseconds, so they run in the task of the stage before them; each
-is still claimed and committed on its own. The next hint goes into the queue of this hint, or into
-that of the other priority if the lane's priority has changed. The queue is chosen when the lane
-wakes up.
+is still claimed and committed on its own. The queue of the next hint follows the present number of
+busy lanes of its project, and the present priority of the lane: see workers.busy_lanes.
 
 A message may come from another release. If it cannot be read, it is dropped with a log line, and
 the sweeper publishes a new hint from the ledger.
@@ -26,7 +25,7 @@ from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Hint
 from workers.app import CURATE, SUMMARIZE, task_name
 from workers.dispatch import BackgroundDispatcher
-from workers.fair_queues import is_low, of_priority
+from workers.fair_queues import is_low
 from workers.runtime import Runtime
 
 log = structlog.get_logger()
@@ -60,7 +59,7 @@ def _task(
         queue = task.request.delivery_info["routing_key"]
 
         def then(following: Hint) -> None:
-            dispatcher.kick(following, of_priority(queue, low=following.low))
+            dispatcher.kick(following, runtime.queue_for(following, queue))
 
         runtime.begin(replace(hint, low=is_low(queue)), then)
 

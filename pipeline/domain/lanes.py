@@ -22,7 +22,7 @@ class Hint:
 
     `at_once`: the worker runs the stage without a message in between, because a caller waits for
     the event, or because the stage costs less CPU than a message. `low`: all events that wait in
-    the lane have low priority.
+    the lane have low priority. `project_id`: that of the lane, if the hint follows a stage.
     """
 
     lane_id: UUID
@@ -30,6 +30,7 @@ class Hint:
     stage: StageName
     at_once: bool = field(default=False, compare=False)
     low: bool = field(default=False, compare=False)
+    project_id: UUID | None = field(default=None, compare=False)
 
 
 # A project, and whether all events that wait in the lane have low priority.

@@ -354,7 +354,7 @@ class Lanes:
         if row is None:
             await self.uncount_attempt(activation)
             return None
-        return Hint(activation.lane_id, row.fence, StageName(row.stage), low=activation.low)
+        return replace(_hint(activation, StageName(row.stage)), fence=row.fence)
 
     async def is_low(self, lane_id: UUID) -> bool:
         """True if all events that wait in the lane have low priority."""
@@ -399,10 +399,16 @@ def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:
 
 def _hint(activation: Activation, stage: StageName) -> Hint:
     """The hint for the lane's next stage."""
-    return Hint(activation.lane_id, activation.fence, stage, low=activation.low)
+    return Hint(
+        activation.lane_id,
+        activation.fence,
+        stage,
+        low=activation.low,
+        project_id=activation.scope.project_id,
+    )
 
 
 def _next_hint(activation: Activation, row: Any) -> Hint | None:
     """Return the hint for the events queued behind a batch, if there are any."""
-    hint = Hint(activation.lane_id, activation.fence, StageName.EXTRACT, low=row.low)
+    hint = replace(_hint(activation, StageName.EXTRACT), low=row.low)
     return hint if row.state == "QUEUED" else None

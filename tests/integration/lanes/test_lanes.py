@@ -44,6 +44,13 @@ async def test_only_the_first_of_two_events_wakes_the_lane(engine: Engine) -> No
     assert len(engine.hints.waiting) == 1
 
 
+async def test_the_hint_after_a_stage_names_the_project(engine: Engine) -> None:
+    """Its queue follows the busy lanes of the project."""
+    await engine.add("I like jazz.")
+    await engine.run_until(StageName.RELATE)
+    assert [hint.project_id for hint in engine.hints.waiting] == [engine.project.id]
+
+
 async def test_events_that_pile_up_share_a_batch_and_keep_their_own_receipts(
     engine: Engine,
 ) -> None:

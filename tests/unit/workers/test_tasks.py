@@ -15,7 +15,7 @@ from pipeline.domain.lanes import Hint
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.dispatch import BackgroundDispatcher
-from workers.fair_queues import QUEUES, is_low
+from workers.fair_queues import QUEUES, is_low, of_priority
 from workers.runtime import Runtime
 from workers.tasks import read_hint, register
 
@@ -44,6 +44,7 @@ class Worker:
     """Runtime and dispatcher in one: records the stages run and the hints sent."""
 
     following: Hint | None
+    queue: str | None = None
     ran: list[Hint] = field(default_factory=list)
     hints: list[tuple[Hint, str]] = field(default_factory=list)
 
@@ -51,6 +52,9 @@ class Worker:
         self.ran.append(hint)
         if self.following is not None:
             then(self.following)
+
+    def queue_for(self, following: Hint, queue: str) -> str:
+        return self.queue or of_priority(queue, low=following.low)
 
     def kick(self, hint: Hint, queue: str) -> None:
         self.hints.append((hint, queue))
@@ -72,16 +76,10 @@ def test_the_next_hint_stands_in_the_queue_this_one_came_from(queue: str) -> Non
     assert worker.hints == [(NEXT, queue)]
 
 
-@pytest.mark.parametrize(
-    ("low", "before", "after"),
-    [(False, "mem.low.10", "mem.lane.10"), (True, "mem.lane", "mem.low")],
-)
-def test_the_next_hint_follows_the_priority_of_its_lane(
-    before: str, after: str, *, low: bool
-) -> None:
-    worker = Worker(replace(NEXT, low=low))
-    deliver(worker, before)
-    assert [queue for _, queue in worker.hints] == [after]
+def test_the_next_hint_stands_in_the_queue_of_its_projects_present_load() -> None:
+    worker = Worker(NEXT, queue="mem.lane.100")
+    deliver(worker, "mem.lane")
+    assert worker.hints == [(NEXT, "mem.lane.100")]
 
 
 def test_a_lane_that_rests_needs_no_hint() -> None:
