@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,10 +44,8 @@ async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: P
                 assert server.calls[-1].headers["authorization"] == "Bearer sk-rerank"
 
                 server.on("rerank", "hang")
-                began = time.monotonic()
+                # Without the limit, the search would wait until its client gives up, and fail.
                 answer = await client.search("maya", QUERY, rerank=True)
-                # Without the limit, the search would wait as long as its client.
-                assert time.monotonic() - began < 10 * TIMEOUT_S
                 assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
                 assert (answer["degraded"], answer["degraded_parts"]) == (True, ["rerank"])
                 assert [hit["memory"] for hit in answer["results"]] == fused
