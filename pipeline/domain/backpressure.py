@@ -22,6 +22,9 @@ SOONEST_S, LATEST_S = 1, 120
 # A backlog is measured for this long, or for the limit of the lag, before an add is refused for it.
 # By the first 10 s, a server was 3,790 s behind, and ended all of it within 330 s.
 MEASURED_FOR_S = 60.0
+# Fewer ends in that time are no rate: the workers may have restarted in it. Then the age of the
+# oldest event tells the lag, as without any.
+FEWEST_ENDS = 10
 # Adds of low priority may use half of the limits of their scope and project: the other half is
 # always left for adds of normal priority.
 LOW_HALF = 2
@@ -101,8 +104,9 @@ class Backlog:
         while self._rates[0][0] < now - MEASURED_FOR_S:
             self._rates.popleft()
         mean = sum(rate for _, rate in self._rates) / len(self._rates)
+        rate = mean if mean * MEASURED_FOR_S >= FEWEST_ENDS else 0.0
         has_lasted = now - began >= min(MEASURED_FOR_S, self.lag_s)
-        return replace(load, drained_per_s=mean, backlogged=has_lasted)
+        return replace(load, drained_per_s=rate, backlogged=has_lasted)
 
 
 def admit(scope: Scope, load: Load, limits: Limits, *, low: bool = False) -> None:

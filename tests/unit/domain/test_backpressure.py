@@ -99,6 +99,15 @@ def test_a_server_that_stays_behind_refuses_adds() -> None:
     admit(MAYA, looks(backlog, 132, 190, behind), LIMITS)
 
 
+def test_a_restart_of_the_workers_refuses_no_add() -> None:
+    """Two of 100 events have ended within a minute: 50 minutes of work, by that."""
+    backlog, waits = Backlog(lag_s=LIMITS.lag_s), Load(ready=100, backlogged=True, oldest_s=50)
+    looks(backlog, 0, 60, waits)
+    restarted = looks(backlog, 61, 70, replace(waits, drained_per_s=0.2, oldest_s=0))
+    admit(MAYA, restarted, LIMITS)
+    assert refused(backlog.follow(replace(waits, oldest_s=61), 71)).server_wide
+
+
 def test_a_short_limit_needs_no_longer_look() -> None:
     backlog = Backlog(lag_s=0.1)
     behind = Load(ready=700, drained_per_s=10, backlogged=True)
