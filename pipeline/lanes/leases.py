@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.lanes import Hold
 from pipeline.lanes.sql import statement
+from pipeline.ledger.fair_pool import first_in_line
 from pipeline.ledger.statements import Direct
 
 # Number of heartbeats per lease: two may be late or lost.
@@ -29,12 +30,17 @@ class LaneLeases:
         self._lease = lease
 
     async def renew(self, holds: Sequence[Hold]) -> set[Hold]:
-        """Extend these leases. Returns the extended ones; the others are lost or locked."""
+        """Extend these leases. Returns the extended ones; the others are lost or locked.
+
+        It gets the next free connection: behind the statements of a hundred stages the beat is
+        late, the lanes are lost, and their stages run again.
+        """
         values = {
             "lease": self._lease,
             "lane_ids": [lane_id for lane_id, _, _ in holds],
             "fences": [fence for _, fence, _ in holds],
             "owners": [owner for _, _, owner in holds],
         }
-        rows = await self._direct.rows(statement("renew"), values)
+        with first_in_line():
+            rows = await self._direct.rows(statement("renew"), values)
         return {(row.id, row.fence, row.owner) for row in rows}

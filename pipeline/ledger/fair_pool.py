@@ -10,8 +10,8 @@ several projects are active, each has a quarter of the connections.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -28,11 +28,22 @@ PARTS, FEWEST = 4, 2
 DRIVER_ERROR = AsyncAdapt_asyncpg_dbapi.Error
 
 _group: ContextVar[Hashable] = ContextVar("_group", default=None)
+_urgent: ContextVar[bool] = ContextVar("_urgent", default=False)
 
 
 def take_turns_as(group: Hashable) -> None:
     """Count the rest of this task, and the tasks it starts, to a group; groups take turns."""
     _group.set(group)
+
+
+@contextmanager
+def first_in_line() -> Iterator[None]:
+    """Give the statements of this block the next free connection of their pool."""
+    token = _urgent.set(True)
+    try:
+        yield
+    finally:
+        _urgent.reset(token)
 
 
 class FairPool(AsyncAdaptedQueuePool):
@@ -75,6 +86,6 @@ class FairPool(AsyncAdaptedQueuePool):
         limit_s = self.timeout()
         try:
             async with asyncio.timeout(limit_s):
-                await self._slots.acquire(group)
+                await self._slots.acquire(group, urgent=_urgent.get())
         except TimeoutError:
             raise TimeoutError(f"no connection was free for {limit_s:.0f} s") from None

@@ -23,6 +23,7 @@ from pipeline.lanes import due
 from pipeline.lanes.leases import BEATS, LaneLeases, session_name
 from pipeline.lanes.store import Ending
 from pipeline.ledger.engine import connect
+from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import lanes
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, NoLeases, locked
@@ -154,6 +155,30 @@ async def test_the_lease_of_a_lane_that_was_locked_is_renewed_before_the_next_be
             assert renewals.results == [set()] * len(renewals.results)
         await wait_until(renewed, within_s=WITHIN_S, what="the lease renewed")
         beating.cancel()
+
+
+async def test_a_heartbeat_gets_the_next_free_connection(engine: Engine, database_url: str) -> None:
+    """A worker has more stages than connections; its leases end while their statements wait."""
+    await engine.add("I live in Berlin.")
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
+    pool = connect(database_url, pool_size=1)
+    ended: list[str] = []
+
+    async def stage() -> None:
+        await Direct(pool).row(text("SELECT 1 AS one"), {})
+        ended.append("stage")
+
+    async def beat() -> None:
+        leases = LaneLeases(pool, lease=engine.ledger.lanes.lease)
+        assert await leases.renew([activation.hold]) == {activation.hold}
+        ended.append("heartbeat")
+
+    async with pool.connect():
+        tasks = [asyncio.create_task(work()) for work in [*[stage] * 40, beat]]
+        await asyncio.sleep(0)  # all of them wait for the connection
+    await asyncio.gather(*tasks)
+    assert ended.index("heartbeat") == 0
+    await pool.dispose()
 
 
 async def test_a_lane_whose_worker_is_gone_does_not_wait_for_its_lease(
