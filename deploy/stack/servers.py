@@ -114,6 +114,8 @@ class Chroma(Server):
     """
 
     name: ClassVar[str] = "chroma"
+    # True once the server that runs has the index on its log.
+    _log_indexed = True
 
     @property
     def url(self) -> str:
@@ -128,6 +130,7 @@ class Chroma(Server):
         """Create its data directory and prepare its files."""
         self._data.mkdir(mode=0o700, exist_ok=True)
         chroma_files.prepare(self._data)
+        self._log_indexed = False
 
     def command(self) -> Command:
         """Command line of the server."""
@@ -142,5 +145,9 @@ class Chroma(Server):
         return Command(argv + options, env, cwd=self.layout.root)
 
     def ready(self) -> bool:
-        """True if the server answers."""
-        return http_ok(self.port, "/api/v2/heartbeat")
+        """True if the server answers. At its first start it makes its tables before."""
+        answers = http_ok(self.port, "/api/v2/heartbeat")
+        if answers and not self._log_indexed:
+            chroma_files.index_log(self._data)
+            self._log_indexed = True
+        return answers

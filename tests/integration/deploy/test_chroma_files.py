@@ -1,4 +1,4 @@
-"""The journal of a real Chroma server's database, and its folders of deleted collections."""
+"""The database of a real Chroma server, and its folders of deleted collections."""
 
 from __future__ import annotations
 
@@ -102,6 +102,18 @@ async def test_searches_do_not_wait_for_commits(
         await client.close()
 
 
+# Chroma's statement after it has saved a collection; its reads have the same conditions.
+# Source: the text of chromadb_rust_bindings 1.5.9.
+LOG_OF_ONE = "DELETE FROM embeddings_queue WHERE topic = ? AND seq_id < ?"
+
+
+def plan_of_log(data: Path) -> str:
+    """SQLite's plan to find the log of one collection."""
+    with closing(sqlite3.connect(data / DATABASE)) as connection:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {LOG_OF_ONE}", ("topic", 0))
+        return " ".join(row[-1] for row in rows)
+
+
 class ContainerChroma(Chroma):
     """A server as in a container: Memlane does not prepare its files."""
 
@@ -137,6 +149,7 @@ async def test_the_files_of_a_container_are_prepared(
         server.kill()
         prepare_files(data)
         assert journal_mode(data) == "wal"
+        assert "INDEX memlane_log" in plan_of_log(data)
         server.start()
         info = await client.col_info(KEPT)
         assert info is not None
@@ -148,3 +161,28 @@ def test_files_are_prepared_before_the_first_start(tmp_path: Path) -> None:
     prepare_files(tmp_path)
     assert journal_mode(tmp_path) == "wal"
     prepare_files(tmp_path / "missing")  # the server starts all the same
+
+
+async def test_a_write_reads_the_log_of_its_own_collection(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Also in a database of an earlier release."""
+    root = tmp_path_factory.mktemp("stack")
+    data = root / "chroma"
+    with Chroma(root) as server:
+        assert "INDEX memlane_log (topic=? AND seq_id<?)" in plan_of_log(data)
+        client = ChromaVectors(server.url)
+        await fill(client, KEPT)
+        await client.close()
+        server.kill()
+        with closing(sqlite3.connect(data / DATABASE)) as connection:
+            connection.execute("DROP INDEX memlane_log")
+        server.start()
+        assert "INDEX memlane_log (topic=? AND seq_id<?)" in plan_of_log(data)
+        client = ChromaVectors(server.url)
+        await fill(client, DELETED)
+        for name in (KEPT, DELETED):
+            info = await client.col_info(name)
+            assert info is not None
+            assert info.count == WRITTEN
+        await client.close()
