@@ -11,9 +11,9 @@ from api.conflicts import responses as conflict_responses
 from api.conflicts.requests import ConflictResolveRequest
 from api.conflicts.responses import ConflictJson
 from api.dependencies import Given
-from api.http.ids import uuid
-from api.http.paging import Paged
-from api.http.shared_responses import PageJson
+from api.http.ids import EntityIds, uuid
+from api.http.paging import Paged, scoped
+from api.http.shared_responses import ScopedPageJson
 from api.http.strict_json import StrictJson
 from pipeline.conflicts import service as use_cases
 from pipeline.domain.conflicts import ConflictState
@@ -27,16 +27,20 @@ async def list_conflicts(
     project: Caller,
     http: Request,
     page: Paged,
+    ids: EntityIds,
     state: Annotated[ConflictState | None, Query()] = None,
-) -> PageJson[ConflictJson]:
+) -> ScopedPageJson[ConflictJson]:
     """Statements that cannot both hold and that nothing decides, newest first.
 
     `question` is the one to ask the person. `state`: OPEN or RESOLVED.
+
+    Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
+    least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    rows, count = await api.stores.ledger.conflicts.page(
-        project.id, state=state, limit=page.limit, offset=page.offset
+    listed = await api.stores.ledger.conflicts.page(
+        project.id, ids=ids, state=state, limit=page.limit, offset=page.offset
     )
-    return page.envelope([conflict_responses.conflict(row) for row in rows], count, http)
+    return scoped(page, [conflict_responses.conflict(row) for row in listed.rows], listed, http)
 
 
 @router.get("/{conflict_id}/")

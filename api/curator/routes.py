@@ -9,9 +9,9 @@ from api.curator import responses as curator_responses
 from api.curator.requests import CuratorRunRequest
 from api.curator.responses import CuratorRunJson
 from api.dependencies import Given
-from api.http.ids import uuid
-from api.http.paging import Paged
-from api.http.shared_responses import PageJson
+from api.http.ids import EntityIds, uuid
+from api.http.paging import Paged, scoped
+from api.http.shared_responses import ScopedPageJson
 from api.http.strict_json import StrictJson
 from pipeline.curator.store import RunLimits
 
@@ -35,13 +35,17 @@ async def start(request: CuratorRunRequest, api: Given, project: Caller) -> Cura
 
 @router.get("/")
 async def list_runs(
-    api: Given, project: Caller, http: Request, page: Paged
-) -> PageJson[CuratorRunJson]:
-    """The project's runs, newest first."""
-    rows, count = await api.stores.ledger.curator.page(
-        project.id, limit=page.limit, offset=page.offset
+    api: Given, project: Caller, http: Request, page: Paged, ids: EntityIds
+) -> ScopedPageJson[CuratorRunJson]:
+    """The project's runs, newest first.
+
+    Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
+    least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
+    """
+    listed = await api.stores.ledger.curator.page(
+        project.id, ids=ids, limit=page.limit, offset=page.offset
     )
-    return page.envelope([curator_responses.run(row) for row in rows], count, http)
+    return scoped(page, [curator_responses.run(row) for row in listed.rows], listed, http)
 
 
 @router.get("/{curator_run_id}/")

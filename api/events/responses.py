@@ -13,7 +13,7 @@ from api.events.usage import UsageJson, usage
 from api.http.shared_responses import (
     EventStatus,
     Id,
-    PageJson,
+    ScopedPageJson,
     ScopeIdsJson,
     json_of,
     scope_ids,
@@ -153,14 +153,12 @@ class EventJson(TypedDict):
     profile_fields: NotRequired[list[FilledFieldJson]]
 
 
-class EventsPageJson(PageJson[EventJson]):
+class EventsPageJson(ScopedPageJson[EventJson]):
     """A page of events.
 
     `bounded_parts`: `count` if there are at least that many events, `results` if events may be
     missing, because not all scopes are read.
     """
-
-    bounded_parts: NotRequired[Sequence[Annotated[str, words("count", "results")]]]
 
 
 class ProgressJson(TypedDict):

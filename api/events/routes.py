@@ -15,7 +15,7 @@ from api.events.requests import ReplayManyRequest, ReplayRequest, UndoRequest
 from api.events.responses import EventJson, EventsPageJson, ReplayedJson, UndoneJson
 from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
-from api.http.paging import Paged
+from api.http.paging import Paged, scoped
 from api.http.sse import UNBUFFERED, EventStream, live
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
@@ -93,10 +93,7 @@ async def list_events(
 
     def build() -> EventsPageJson:
         shown = [event_responses.event(event) for event in rows.events]
-        envelope = cast("EventsPageJson", page.envelope(shown, rows.count, http))
-        if rows.bounded:
-            envelope["bounded_parts"] = rows.bounded
-        return envelope
+        return cast("EventsPageJson", scoped(page, shown, rows, http))
 
     return await answer(build, rows=ROWS_OF_AN_EVENT * len(rows.events), characters=0)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated
+from typing import Annotated, Protocol, cast
 
 from fastapi import Depends, Query, Request
 from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 
-from api.http.shared_responses import PageJson, Row
+from api.http.shared_responses import PageJson, Row, ScopedPageJson
 from pipeline.domain.errors import InvalidInput
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
@@ -23,6 +23,18 @@ PAGE_SIZE, LARGEST_PAGE = 100, 200
 MOST_BEFORE = 2 * 10**9
 # Most bytes of the texts, names and numbers on one page.
 LARGEST_ANSWER_BYTES = 4_000_000
+
+
+class Listed(Protocol):
+    """A page of a store: see `ListPage`."""
+
+    @property
+    def count(self) -> int:
+        """Number of all rows."""
+
+    @property
+    def bounded(self) -> Sequence[str]:
+        """The parts that may lack rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,16 @@ class PageRange:
             else None,
             "results": results,
         }
+
+
+def scoped(
+    page: PageRange, results: list[Row], listed: Listed, http: Request
+) -> ScopedPageJson[Row]:
+    """The envelope of a page of rows of scopes. Errors: as `envelope`."""
+    envelope = cast("ScopedPageJson[Row]", page.envelope(results, listed.count, http))
+    if listed.bounded:
+        envelope["bounded_parts"] = listed.bounded
+    return envelope
 
 
 def fitting(results: Sequence[Row]) -> list[Row]:

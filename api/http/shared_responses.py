@@ -6,7 +6,7 @@ Their names end with `Json`; the OpenAPI description leaves the ending out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import (
@@ -138,6 +138,16 @@ class PageJson(PageKeysJson, Generic[Row]):
     """A page of rows, in the envelope of the Mem0 Platform."""
 
     results: list[Row]
+
+
+class ScopedPageJson(PageJson[Row], Generic[Row]):
+    """A page of rows of scopes.
+
+    `bounded_parts`: `count` if there are at least that many rows, `results` if rows may be missing,
+    because not all scopes of the given ids are read.
+    """
+
+    bounded_parts: NotRequired[Sequence[Annotated[str, words("count", "results")]]]
 
 
 class ResultsJson(TypedDict, Generic[Row]):

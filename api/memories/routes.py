@@ -16,11 +16,11 @@ from api.auth.users import (
     UserReading,
 )
 from api.dependencies import Given
-from api.http.ids import uuid
+from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
-from api.http.paging import Paged
+from api.http.paging import Paged, scoped
 from api.http.query_string import NO_CONDITION, conditions
-from api.http.shared_responses import PageJson, StartedJson
+from api.http.shared_responses import ScopedPageJson, StartedJson
 from api.http.strict_json import StrictJson, read
 from api.memories import responses as memory_responses
 from api.memories.actions import delete_memory, edit_memory
@@ -44,16 +44,23 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 
 @router.get("/v1/memories/events/")
-async def feed(api: Given, project: Caller, http: Request, page: Paged) -> PageJson[HistoryJson]:
-    """All changes of the project's memories, newest first."""
-    entries, count = await api.stores.ledger.histories.feed(
-        project.id, limit=page.limit, offset=page.offset
+async def feed(
+    api: Given, project: Caller, http: Request, page: Paged, ids: EntityIds
+) -> ScopedPageJson[HistoryJson]:
+    """All changes of the project's memories, newest first.
+
+    Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
+    least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
+    """
+    listed = await api.stores.ledger.histories.feed(
+        project.id, ids=ids, limit=page.limit, offset=page.offset
     )
 
-    def build() -> PageJson[HistoryJson]:
-        return page.envelope([memory_responses.history(entry) for entry in entries], count, http)
+    def build() -> ScopedPageJson[HistoryJson]:
+        rows = [memory_responses.history(entry) for entry in listed.rows]
+        return scoped(page, rows, listed, http)
 
-    return await answer(build, rows=len(entries), characters=0)
+    return await answer(build, rows=len(listed.rows), characters=0)
 
 
 @router.get("/v1/memories/{memory_id}/")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
-from api.http.ids import uuid
+from api.http.ids import EntityIds, uuid
 from api.http.paging import Paged
 from api.http.shared_responses import DoneJson, PageJson
 from api.http.strict_json import StrictJson
@@ -39,11 +39,14 @@ async def list_replays(
     project: Caller,
     http: Request,
     page: Paged,
+    ids: EntityIds,
 ) -> PageJson[ReplayJson]:
-    """The project's replays, newest first."""
-    shadows = api.stores.ledger.shadows
-    rows, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
-    return page.envelope([replay_responses.replay(row) for row in rows], count, http)
+    """The project's replays, newest first. Ids restrict them to scopes with all of these ids."""
+    listed = await api.stores.ledger.shadows.page(
+        project.id, ids=ids, limit=page.limit, offset=page.offset
+    )
+    rows = [replay_responses.replay(row) for row in listed.rows]
+    return page.envelope(rows, listed.count, http)
 
 
 @router.get("/{replay_id}/", responses=example(__package__))

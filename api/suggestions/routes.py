@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
-from api.http.ids import uuid
-from api.http.paging import Paged
-from api.http.shared_responses import PageJson
+from api.http.ids import EntityIds, uuid
+from api.http.paging import Paged, scoped
+from api.http.shared_responses import ScopedPageJson
 from api.http.strict_json import StrictJson
 from api.suggestions import responses as suggestion_responses
 from api.suggestions.requests import AcceptRequest, DecideRequest
@@ -30,18 +30,23 @@ async def list_suggestions(
     project: Caller,
     http: Request,
     page: Paged,
+    ids: EntityIds,
     state: Annotated[SuggestionState | None, Query()] = None,
     kind: Annotated[SuggestionKind | None, Query()] = None,
-) -> PageJson[SuggestionJson]:
+) -> ScopedPageJson[SuggestionJson]:
     """Changes of memories that wait for a person, newest first.
 
     `state`: OPEN, ACCEPTED, REJECTED, DISMISSED, or INVALID once a memory that the suggestion names
     has changed. `kind`: UPDATE, DELETE, COMBINE or RESOLVE.
+
+    Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
+    least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    rows, count = await api.stores.ledger.suggestions.page(
-        project.id, state=state, kind=kind, limit=page.limit, offset=page.offset
+    listed = await api.stores.ledger.suggestions.page(
+        project.id, ids=ids, state=state, kind=kind, limit=page.limit, offset=page.offset
     )
-    return page.envelope([suggestion_responses.suggestion(row) for row in rows], count, http)
+    rows = [suggestion_responses.suggestion(row) for row in listed.rows]
+    return scoped(page, rows, listed, http)
 
 
 @router.post("/decide/")

@@ -63,11 +63,17 @@ def start_replay(
 @app.command("list")
 def list_replays(
     context: typer.Context,
+    user: Annotated[str | None, typer.Option("--user", help="Only those of this user_id.")] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", help="Only those of this agent_id.")
+    ] = None,
+    app_id: Annotated[str | None, typer.Option("--app", help="Only those of this app_id.")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="Only those of this run_id.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the project's replays, newest first."""
     with options(context).connect() as api:
-        answer = api.get("/v1/replays/")
+        answer = api.get("/v1/replays/", user_id=user, agent_id=agent, app_id=app_id, run_id=run)
     _show(answer["results"], answer, as_json=as_json)
 
 

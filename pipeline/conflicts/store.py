@@ -8,10 +8,11 @@ Conflicts are written with the memories: see pipeline/lanes/effects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -45,7 +46,9 @@ from pipeline.domain.vectors import Vector
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.filter_conditions import among, looked_up, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
+from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
 from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
 from pipeline.memories.expiration import unexpired
@@ -111,6 +114,7 @@ class Conflicts:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def get(self, project_id: ProjectId, conflict_id: UUID) -> StoredConflict:
         """One conflict. Errors: NotFound."""
@@ -122,12 +126,29 @@ class Conflicts:
         return rows[0]
 
     async def page(
-        self, project_id: ProjectId, *, state: ConflictState | None, limit: int, offset: int
-    ) -> tuple[list[StoredConflict], int]:
-        """A page of the project's conflicts, newest first, and their number: see `count_near`."""
+        self,
+        project_id: ProjectId,
+        *,
+        ids: Mapping[str, str] | None = None,
+        state: ConflictState | None,
+        limit: int,
+        offset: int,
+    ) -> ListPage[StoredConflict]:
+        """A page of the project's conflicts, newest first, and their number: see `count_near`.
+
+        `ids`: only those of the lanes with these entity ids.
+        """
+        order = (conflicts.c.created_at.desc(), conflicts.c.id)
+        if ids:
+            own = await page_of_owner(
+                self._direct, project_id, _rows_of(state), ids, limit=limit, offset=offset
+            )
+            these = and_(conflicts.c.project_id == project_id, among(conflicts.c.id, own.ids))
+            async with self._single.connect() as connection:
+                rows = await _stored(connection, _QUERY.where(these).order_by(*order))
+            return ListPage(rows, own.count, own.bounded)
         mine = and_(conflicts.c.project_id == project_id, shown_lane(conflicts.c.lane_id))
         parts = [select(conflicts.c.id).where(mine, part) for part in _parts_of(state)]
-        order = (conflicts.c.created_at.desc(), conflicts.c.id)
         newest = [part.order_by(*order).limit(offset + limit) for part in parts]
         query = (
             _QUERY.where(looked_up(conflicts.c.id, _joined(newest)))
@@ -137,7 +158,7 @@ class Conflicts:
         )
         count = await count_near(self._single, _joined(parts), limit=limit, offset=offset)
         async with self._single.connect() as connection:
-            return await _stored(connection, query), count
+            return ListPage(await _stored(connection, query), count)
 
     async def close_expired(self, *, limit: int) -> int:
         """Mark conflicts whose last statements have expired as resolved, at most `limit`.
@@ -259,6 +280,12 @@ def _parts_of(state: ConflictState | None) -> list[ColumnElement[bool]]:
             return [and_(~_CLOSED, _OPEN)]
         case ConflictState.RESOLVED:
             return [_CLOSED, _EXPIRED]
+
+
+@cache
+def _rows_of(state: ConflictState | None) -> LaneRows:
+    """The conflicts of a state as rows of an owner's list."""
+    return LaneRows(conflicts, _parts_of(state), _parts_of(state))
 
 
 def _joined(parts: Sequence[Select[tuple[UUID]]]) -> Select[tuple[UUID]]:

@@ -11,7 +11,7 @@ anything acts on it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,6 +33,7 @@ from pipeline.domain.usage import Usage
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, shown_lane
+from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import json_rows, value_of
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import curator_runs, curator_steps, memories
@@ -46,6 +47,7 @@ LEASE = timedelta(minutes=1)
 GRACE = timedelta(seconds=60)
 # Newest runs of a scope that are kept, beside those that a suggestion names.
 KEPT_RUNS = 1_000
+_RUNS = LaneRows(curator_runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +154,31 @@ class CuratorRuns:
         return _view(rows[0])
 
     async def page(
-        self, project_id: ProjectId, *, limit: int, offset: int
-    ) -> tuple[list[CuratorRunView], int]:
-        """A page of the project's runs, newest first, and their number: see `count_near`."""
-        mine = and_(curator_runs.c.project_id == project_id, shown_lane(curator_runs.c.lane_id))
+        self,
+        project_id: ProjectId,
+        *,
+        ids: Mapping[str, str] | None = None,
+        limit: int,
+        offset: int,
+    ) -> ListPage[CuratorRunView]:
+        """A page of the project's runs, newest first, and their number: see `count_near`.
+
+        `ids`: only those of the lanes with these entity ids.
+        """
+        of_project = curator_runs.c.project_id == project_id
         order = (curator_runs.c.created_at.desc(), curator_runs.c.id)
+        if ids:
+            own = await page_of_owner(
+                self._direct, project_id, _RUNS, ids, limit=limit, offset=offset
+            )
+            these = select(curator_runs).where(of_project, among(curator_runs.c.id, own.ids))
+            rows = await fetch(self._single, these.order_by(*order))
+            return ListPage([_view(row) for row in rows], own.count, own.bounded)
+        mine = and_(of_project, shown_lane(curator_runs.c.lane_id))
         query = select(curator_runs).where(mine).order_by(*order).limit(limit).offset(offset)
         counted = select(curator_runs.c.id).where(mine)
         count = await count_near(self._single, counted, limit=limit, offset=offset)
-        return [_view(row) for row in await fetch(self._single, query)], count
+        return ListPage([_view(row) for row in await fetch(self._single, query)], count)
 
     async def cancel(self, project_id: ProjectId, run_id: UUID) -> None:
         """End an open run; its suggestions stay. A run that has ended is left as it is.

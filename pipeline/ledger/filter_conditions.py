@@ -263,11 +263,15 @@ def lanes_with(pinned: Iterable[str]) -> ColumnElement[bool]:
 
     Without a name, no lane matches.
     """
-    names = list(pinned)
+    return owned_by(lanes, list(pinned))
+
+
+def owned_by(table: FromClause, names: Collection[str]) -> ColumnElement[bool]:
+    """Like `lanes_with`, for rows of a table with the columns of entity ids."""
     if not names:
         return false()
-    ids = [lanes.c[name] == bindparam(name, type_=Text) for name in names]
-    return and_(lanes.c.project_id == IN_PROJECT, shown(lanes, names), *ids)
+    ids = [table.c[name] == bindparam(name, type_=Text) for name in names]
+    return and_(table.c.project_id == IN_PROJECT, shown(table, names), *ids)
 
 
 def shown(table: FromClause, ids: Collection[str] = ()) -> ColumnElement[bool]:

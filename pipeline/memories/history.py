@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -14,16 +14,19 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     FromClause,
+    Integer,
     Row,
     Select,
     Uuid,
     and_,
     bindparam,
+    column,
     false,
     func,
     select,
     true,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.selectable import LateralFromClause
 
@@ -33,6 +36,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
+from pipeline.ledger.owned_rows import ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Direct, Record
 from pipeline.ledger.tables import (
@@ -43,6 +47,7 @@ from pipeline.ledger.tables import (
     messages,
     receipts,
 )
+from pipeline.memories.feed import CHANGES
 
 # Maximum size of the texts in one answer with a memory's history.
 LARGEST_BYTES = 4_000_000
@@ -113,12 +118,27 @@ class MemoryHistory:
         return sorted(entries, key=lambda entry: entry.version)
 
     async def feed(
-        self, project_id: ProjectId, *, limit: int, offset: int
-    ) -> tuple[list[HistoryEntry], int]:
+        self,
+        project_id: ProjectId,
+        *,
+        ids: Mapping[str, str] | None = None,
+        limit: int,
+        offset: int,
+    ) -> ListPage[HistoryEntry]:
         """A page of changes in the project, newest first, with shortened texts, and their number.
 
-        The number is approximate for far pages: see `count_near`.
+        The number is approximate for far pages: see `count_near`. `ids`: only changes of memories
+        with these entity ids.
         """
+        if ids:
+            own = await page_of_owner(
+                self._direct, project_id, CHANGES, ids, limit=limit, offset=offset
+            )
+            values = {"memory_ids": [key[0] for key in own.keys]}
+            values["versions"] = [key[1] for key in own.keys]
+            rows = await self._direct.rows(_listed_states(), values) if own.keys else ()
+            entries = [_excerpt(_entry(row)) for row in rows]
+            return ListPage(entries, own.count, own.bounded)
         table = memory_history.c
         # For each row of the page: as a join, it would read all memories of the project.
         visible = select(shown(memories)).where(memories.c.id == table.memory_id).scalar_subquery()
@@ -130,7 +150,7 @@ class MemoryHistory:
         page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
         count = await count_near(self._engine, mine, limit=limit, offset=offset)
         entries = await self._entries(_states_of(page))
-        return [_excerpt(entry) for entry in entries], count
+        return ListPage([_excerpt(entry) for entry in entries], count)
 
     async def inputs(
         self, project_id: ProjectId, memory_ids: Sequence[UUID]
@@ -177,6 +197,15 @@ def _states_of_memory() -> Select[Any]:
     light = select(sizes.c.version).where(sizes.c.newer <= bindparam("largest", type_=BigInteger))
     page = select(table.memory_id, table.version).where(this, table.version.in_(light))
     return _states_of(page.subquery("page"))
+
+
+@cache
+def _listed_states() -> Select[Any]:
+    """The states of the keys `memory_ids` and `versions`."""
+    listed = func.unnest(
+        bindparam("memory_ids", type_=ARRAY(Uuid)), bindparam("versions", type_=ARRAY(Integer))
+    ).table_valued(column("memory_id", Uuid), column("version", Integer), name="page")
+    return _states_of(listed.render_derived())
 
 
 def _states_of(page: FromClause) -> Select[Any]:

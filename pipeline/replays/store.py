@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, and_, delete, exists, func, insert, select, update
+from sqlalchemy import Row, and_, delete, exists, func, insert, not_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
@@ -24,6 +24,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.filter_conditions import looked_up, shown
 from pipeline.ledger.locks import lock_lanes
+from pipeline.ledger.owned_rows import ListPage
 from pipeline.ledger.tables import (
     conflicts,
     entities,
@@ -168,14 +169,27 @@ class Shadows:
             return await read(connection, project_id, shadow_id)
 
     async def page(
-        self, project_id: ProjectId, *, limit: int, offset: int
-    ) -> tuple[list[Shadow], int]:
-        """A page of the project's shadows, newest first, and their number: see `count_near`."""
+        self,
+        project_id: ProjectId,
+        *,
+        ids: Mapping[str, str] | None = None,
+        limit: int,
+        offset: int,
+    ) -> ListPage[Shadow]:
+        """A page of the project's shadows, newest first, and their number: see `count_near`.
+
+        `ids`: only those of scopes with these entity ids. A project has few shadows, so they are
+        read by project.
+        """
+        scope_ids = ids or {}
         of_temporary = exists().where(
-            lanes.c.project_id == project_id, lanes.c.run_id == shadows.c.run_id, ~shown(lanes)
+            lanes.c.project_id == project_id,
+            lanes.c.run_id == shadows.c.run_id,
+            not_(shown(lanes, scope_ids)),
         )
-        mine = and_(shadows.c.project_id == project_id, ~of_temporary)
-        ids = (
+        own = (shadows.c[name] == value for name, value in scope_ids.items())
+        mine = and_(shadows.c.project_id == project_id, not_(of_temporary), *own)
+        newest = (
             select(shadows.c.id)
             .where(mine)
             .order_by(shadows.c.created_at.desc(), shadows.c.id)
@@ -185,9 +199,9 @@ class Shadows:
         counted = select(shadows.c.id).where(mine)
         count = await count_near(self._engine, counted, limit=limit, offset=offset)
         async with self._engine.connect() as connection:
-            shadow_ids = (await connection.scalars(ids)).all()
+            shadow_ids = (await connection.scalars(newest)).all()
             page = [await read(connection, project_id, shadow_id) for shadow_id in shadow_ids]
-            return page, count
+            return ListPage(page, count)
 
     async def stop(self, shadow: Shadow) -> None:
         """Stop all work on the shadow.

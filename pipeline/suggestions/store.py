@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from itertools import product
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ColumnElement,
     Integer,
     Row,
     Select,
@@ -22,6 +25,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    true,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -32,7 +36,9 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, one_of, shown_lane
+from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
+from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import (
     curator_runs,
     events,
@@ -96,6 +102,7 @@ class Suggestions:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def get(self, project_id: ProjectId, suggestion_id: UUID) -> StoredSuggestion:
         """One suggestion. Errors: NotFound, also for another project's suggestion."""
@@ -110,27 +117,34 @@ class Suggestions:
         self,
         project_id: ProjectId,
         *,
+        ids: Mapping[str, str] | None = None,
         state: SuggestionState | None,
         kind: SuggestionKind | None = None,
         limit: int,
         offset: int,
-    ) -> tuple[list[StoredSuggestion], int]:
+    ) -> ListPage[StoredSuggestion]:
         """A page of the project's suggestions, newest first, and their number: see `count_near`.
 
-        `state`, `kind`: only those that are shown with them.
+        `ids`: only those of the lanes with these entity ids. `state`, `kind`: only those that are
+        shown with them.
         """
-        mine = and_(suggestions.c.project_id == project_id, shown_lane(suggestions.c.lane_id))
-        if state is not None:
-            mine = and_(mine, one_of(_shown_state, [state]))
-        if kind is not None:
-            mine = and_(mine, one_of(suggestions.c.kind, [kind]))
+        of_project = suggestions.c.project_id == project_id
         order = (suggestions.c.created_at.desc(), suggestions.c.id)
+        if ids:
+            listed = _rows_of(state, kind)
+            own = await page_of_owner(
+                self._direct, project_id, listed, ids, limit=limit, offset=offset
+            )
+            these = _QUERY.where(of_project, among(suggestions.c.id, own.ids))
+            rows = await fetch(self._single, these.order_by(*order)) if own.keys else ()
+            return ListPage(await self._stored(rows), own.count, own.bounded)
+        mine = and_(of_project, shown_lane(suggestions.c.lane_id), _shown_as(state, kind))
         rows = await fetch(
             self._single, _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
         )
         counted = select(suggestions.c.id).where(mine)
         count = await count_near(self._single, counted, limit=limit, offset=offset)
-        return await self._stored(rows), count
+        return ListPage(await self._stored(rows), count)
 
     async def open_ids(
         self, project_id: ProjectId, kind: SuggestionKind, *, limit: int
@@ -263,6 +277,26 @@ _TARGETS: Select[Any] = (
     )
     .order_by(suggestions.c.id, _TARGET.c.place)
 )
+
+
+def _shown_as(state: SuggestionState | None, kind: SuggestionKind | None) -> ColumnElement[bool]:
+    """Match the suggestions that are shown with this state and kind; None matches all."""
+    return and_(
+        true(),
+        *([one_of(_shown_state, [state])] if state is not None else []),
+        *([one_of(suggestions.c.kind, [kind])] if kind is not None else []),
+    )
+
+
+@cache
+def _rows_of(state: SuggestionState | None, kind: SuggestionKind | None) -> LaneRows:
+    """The suggestions of a state and a kind as rows of an owner's list."""
+    if state is None and kind is None:
+        return LaneRows(suggestions)
+    pairs = product(
+        SuggestionState if state is None else [state], SuggestionKind if kind is None else [kind]
+    )
+    return LaneRows(suggestions, [_shown_as(state, kind)], [_shown_as(*pair) for pair in pairs])
 
 
 def _stored(row: Row[Any], targets: Sequence[Target]) -> StoredSuggestion:

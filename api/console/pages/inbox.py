@@ -19,6 +19,7 @@ from api.curator import responses as curator_responses
 from api.curator import routes as curator_routes
 from api.curator.requests import CuratorRunRequest
 from api.dependencies import Given
+from api.http.ids import FormIds
 from api.http.paging import PageRange
 from api.suggestions import responses as suggestion_responses
 from api.suggestions import routes
@@ -38,29 +39,34 @@ KINDS = ("suggestions", "conflicts", "curator")
 
 @router.get("/inbox")
 async def inbox(
-    request: Request, api: Given, session: Viewing, kind: str = "suggestions", state: str = "OPEN"
+    request: Request,
+    api: Given,
+    session: Viewing,
+    ids: FormIds,
+    kind: str = "suggestions",
+    state: str = "OPEN",
 ) -> Response:
-    """Suggestions, conflicts, or runs of the curator, newest first."""
+    """Suggestions, conflicts, or runs of the curator, newest first; with ids, those of an owner."""
     if kind not in KINDS:
         raise InvalidInput(f"kind is one of {', '.join(KINDS)}.")
     ledger, project = api.stores.ledger, session.project
     rows: Sequence[Mapping[str, Any]]
     page = PageRange(page_number(request), SHOWN)
-    window = {"limit": page.limit, "offset": page.offset}
+    window: dict[str, Any] = {"ids": ids, "limit": page.limit, "offset": page.offset}
     match kind:
         case "conflicts":
             wanted = _state(ConflictState, state)
-            conflicts, count = await ledger.conflicts.page(project.id, state=wanted, **window)
-            rows = [conflict_responses.conflict(row) for row in conflicts]
+            conflicts = await ledger.conflicts.page(project.id, state=wanted, **window)
+            rows = [conflict_responses.conflict(row) for row in conflicts.rows]
+            count = conflicts.count
         case "curator":
-            runs, count = await ledger.curator.page(project.id, **window)
-            rows = [curator_responses.run(row) for row in runs]
+            runs = await ledger.curator.page(project.id, **window)
+            rows, count = [curator_responses.run(row) for row in runs.rows], runs.count
         case _:
             chosen = _state(SuggestionState, state)
-            stored, count = await ledger.suggestions.page(
-                project.id, state=chosen, kind=None, **window
-            )
-            rows = [suggestion_responses.suggestion(row) for row in stored]
+            stored = await ledger.suggestions.page(project.id, state=chosen, **window)
+            rows = [suggestion_responses.suggestion(row) for row in stored.rows]
+            count = stored.count
     [view] = await ledger.projects.views(project.organization_id, project.id)
     older = {"page": str(page.number + 1)} if page.offset + len(rows) < count else None
     schedule = view.curator and CuratorSchedule.model_validate(view.curator)
@@ -74,6 +80,7 @@ async def inbox(
             "count": count,
             "older": older,
             "schedule": schedule,
+            "owner": ids,
         },
     )
 

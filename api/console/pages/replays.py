@@ -9,6 +9,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
 from api.dependencies import Given
+from api.http.ids import FormIds
 from api.replays import responses as replay_responses
 from api.replays import routes
 from api.replays.requests import BeginRequest, SwitchRequest
@@ -22,15 +23,15 @@ MOST_CHANGES, MOST_RELATIONS = 200, 100
 
 
 @router.get("/replays")
-async def list_replays(request: Request, api: Given, session: Viewing) -> Response:
-    """The newest replays, and the form that starts one."""
+async def list_replays(request: Request, api: Given, session: Viewing, ids: FormIds) -> Response:
+    """The newest replays, those of an owner with ids, and the form that starts one."""
     shadows = api.stores.ledger.shadows
-    rows, _ = await shadows.page(session.project.id, limit=SHOWN, offset=0)
+    listed = await shadows.page(session.project.id, ids=ids, limit=SHOWN, offset=0)
     models = sorted({api.settings.llm.model, *api.settings.replay_models})
     return show(
         request,
         "replays.html",
-        replays=[replay_responses.replay(row) for row in rows],
+        replays=[replay_responses.replay(row) for row in listed.rows],
         models=models,
         embedder=api.settings.embedder.model,
     )

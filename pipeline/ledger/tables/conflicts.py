@@ -17,12 +17,16 @@ from sqlalchemy import (
 
 from pipeline.ledger.tables.columns import metadata, now, time
 
+# The order of lists, and the conditions of the indexes of a state.
+NEWEST = (text("created_at DESC"), "id")
+OPEN, CLOSED = "open_until IS NOT NULL", "open_until IS NULL"
+
 conflicts = Table(
     "conflicts",
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("project_id", Uuid, nullable=False),
-    Column("lane_id", Uuid, nullable=False, index=True),
+    Column("lane_id", Uuid, nullable=False),
     Column("slot", Text, nullable=False),
     # The event whose statement raised it.
     Column("event_id", Uuid, nullable=False),
@@ -37,21 +41,13 @@ conflicts = Table(
     # triggers, and made NULL by the sweeper once the day is over.
     Column("open_until", Date),
     CheckConstraint("resolution IN ('ONE', 'BOTH', 'TEXT')", name="resolution"),
-    Index("ix_conflicts_project", "project_id", text("created_at DESC"), "id"),
-    Index(
-        "ix_conflicts_open",
-        "project_id",
-        text("created_at DESC"),
-        "id",
-        postgresql_where=text("open_until IS NOT NULL"),
-    ),
-    Index(
-        "ix_conflicts_resolved",
-        "project_id",
-        text("created_at DESC"),
-        "id",
-        postgresql_where=text("open_until IS NULL"),
-    ),
+    # Lists of a project, and of the lanes of an owner.
+    Index("ix_conflicts_project", "project_id", *NEWEST),
+    Index("ix_conflicts_open", "project_id", *NEWEST, postgresql_where=text(OPEN)),
+    Index("ix_conflicts_resolved", "project_id", *NEWEST, postgresql_where=text(CLOSED)),
+    Index("ix_conflicts_lane", "lane_id", *NEWEST),
+    Index("ix_conflicts_lane_open", "lane_id", *NEWEST, postgresql_where=text(OPEN)),
+    Index("ix_conflicts_lane_resolved", "lane_id", *NEWEST, postgresql_where=text(CLOSED)),
     Index(
         "ix_conflicts_until",
         "open_until",

@@ -74,6 +74,9 @@ SELECT array_agg(hashtextextended(key, seed)) FROM (
 $$"""
 event.listen(metadata, "before_create", DDL(WORD_KEYS))  # type: ignore[no-untyped-call]
 
+# Time of a memory's last change, or later; rows of earlier releases have no `stored_at`.
+CHANGED = "coalesce(stored_at, updated_at)"
+
 # Columns that follow the owner in an index of the memories that reads show.
 SHOWN = ("state", "temporary", "created_at")
 
@@ -149,7 +152,8 @@ memories = Table(
         "created_at",
         postgresql_where=text("NOT temporary"),
     ),
-    Index("ix_memories_lane", "lane_id"),
+    # The newest changed memories of a lane, to which no older change of the history belongs.
+    Index("ix_memories_changed", "lane_id", text(f"{CHANGED} DESC")),
     # A scope with many superseded memories is compared by its current ones.
     Index("ix_memories_active", "lane_id", postgresql_where=text("state = 'ACTIVE'")),
     Index(
@@ -201,6 +205,8 @@ memories = Table(
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
     Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
 )
+
+CHANGED_AT: ColumnElement[Any] = func.coalesce(memories.c.stored_at, memories.c.updated_at)
 
 # Columns of memories that no read returns, and that a past state does not keep.
 NOT_KEPT = frozenset({"id", "text_hash", "projected_version", "owed", "stored_at", "forgotten_at"})

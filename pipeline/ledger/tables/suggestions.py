@@ -87,4 +87,8 @@ suggestions = Table(
     Index("ix_suggestions_kind", "project_id", "kind", text("created_at DESC"), "id"),
     Index("ix_suggestions_kind_shown", "project_id", "kind", SHOWN, text("created_at DESC"), "id"),
     Index("ix_suggestions_project", "project_id", text("created_at DESC"), "id"),
+    # Lists of the lanes of an owner. Those of a kind or a state read each pair of both that they
+    # have.
+    Index("ix_suggestions_lane", "lane_id", text("created_at DESC"), "id"),
+    Index("ix_suggestions_lane_shown", "lane_id", "kind", SHOWN, text("created_at DESC"), "id"),
 )

@@ -98,8 +98,8 @@ async def single(database_url: str) -> AsyncIterator[AsyncEngine]:
 async def test_the_feed_of_changes_reads_the_page_and_no_other_project(crowded: Engine) -> None:
     ledger = crowded.ledger
     with recorded(ledger.engine) as statements:
-        page, count = await ledger.histories.feed(crowded.project.id, limit=2, offset=0)
-    assert (len(page), count) == (2, 5)
+        listed = await ledger.histories.feed(crowded.project.id, limit=2, offset=0)
+    assert (len(listed.rows), listed.count) == (2, 5)
     assert await rows_read(ledger.engine, statements) < 20
 
 
@@ -107,8 +107,8 @@ async def test_a_page_of_a_long_feed_reads_the_page(engine: Engine) -> None:
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id)
     with recorded(ledger.engine) as statements:
-        page, _ = await ledger.histories.feed(engine.project.id, limit=10, offset=0)
-    assert len(page) == 10
+        listed = await ledger.histories.feed(engine.project.id, limit=10, offset=0)
+    assert len(listed.rows) == 10
     # All statements except the count.
     pages = [statement for statement in statements if "count(" not in statement[0]]
     assert await rows_read(ledger.engine, pages) < 50
@@ -122,9 +122,9 @@ async def test_a_change_beside_very_many_of_others_costs_itself(engine: Engine) 
     await engine.drain()
     await fill(ledger.engine, uuid4(), 1)
     with recorded(ledger.engine) as statements:
-        page, count = await ledger.histories.feed(engine.project.id, limit=50, offset=0)
-        await ledger.histories.of(engine.project.id, page[0].memory_id)
-    assert (len(page), count) == (1, 1)
+        listed = await ledger.histories.feed(engine.project.id, limit=50, offset=0)
+        await ledger.histories.of(engine.project.id, listed.rows[0].memory_id)
+    assert (len(listed.rows), listed.count) == (1, 1)
     assert await rows_read(ledger.engine, statements) < 20
 
 

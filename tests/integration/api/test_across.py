@@ -147,7 +147,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     },
     ("GET", "/v1/memories/"): [Case(READ, query=lambda _: MAYA)],
     ("DELETE", "/v1/memories/"): [Case(WRITE, query=lambda _: MAYA)],
-    ("GET", "/v1/memories/events/"): [Case(READ)],
+    ("GET", "/v1/memories/events/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
     ("GET", "/v1/memories/{entity_type}/{entity_id:path}/"): [Case(READ)],
     ("PUT", "/v1/batch/"): [
         Case(WRITE, lambda it: {"memories": [{"memory_id": it.memory_id, "text": "Mine now."}]})
@@ -237,7 +237,11 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("DELETE", WEBHOOK): [Case(WRITE)],
     ("GET", WEBHOOK + "deliveries/"): [Case(READ)],
     ("POST", WEBHOOK + "deliveries/{delivery_id}/redeliver/"): [Case(WRITE)],
-    ("GET", "/v1/suggestions/"): [Case(READ), Case(READ, query=lambda _: {"state": "OPEN"})],
+    ("GET", "/v1/suggestions/"): [
+        Case(READ),
+        Case(READ, query=lambda _: {"state": "OPEN"}),
+        Case(READ, query=lambda _: MAYA),
+    ],
     ("GET", "/v1/suggestions/{suggestion_id}/"): [Case(READ)],
     **{
         ("POST", f"/v1/suggestions/{{suggestion_id}}/{action}/"): [Case(WRITE)]
@@ -247,11 +251,15 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case(WRITE, lambda it: {"action": "accept", "ids": [it.suggestion_id]}),
         Case(WRITE, lambda it: {"action": "reject", "ids": [it.suggestion_id]}),
     ],
-    ("GET", "/v1/conflicts/"): [Case(READ), Case(READ, query=lambda _: {"state": "OPEN"})],
+    ("GET", "/v1/conflicts/"): [
+        Case(READ),
+        Case(READ, query=lambda _: {"state": "OPEN"}),
+        Case(READ, query=lambda _: MAYA),
+    ],
     ("GET", "/v1/conflicts/{conflict_id}/"): [Case(READ)],
     ("POST", "/v1/conflicts/{conflict_id}/resolve/"): [Case(WRITE, lambda _: {"keep": "both"})],
     ("POST", "/v1/curator/runs/"): [Case(WRITE, lambda it: {"agent_id": it.entity_id})],
-    ("GET", "/v1/curator/runs/"): [Case(READ)],
+    ("GET", "/v1/curator/runs/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
     ("GET", "/v1/curator/runs/{curator_run_id}/"): [Case(READ)],
     ("POST", "/v1/curator/runs/{curator_run_id}/cancel/"): [Case(WRITE)],
     ("GET", "/v1/verify/"): [Case(ADMIN)],
@@ -272,7 +280,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("POST", NODE + "merge/"): [Case(WRITE, lambda it: {"into": it.node_id})],
     ("POST", NODE + "split/"): [Case(WRITE)],
     ("POST", "/v1/replays/"): [Case(WRITE, lambda _: MAYA)],
-    ("GET", "/v1/replays/"): [Case(READ)],
+    ("GET", "/v1/replays/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
     ("GET", "/v1/replays/{replay_id}/"): [Case(READ)],
     ("GET", "/v1/replays/{replay_id}/diff/"): [Case(READ)],
     ("POST", "/v1/replays/{replay_id}/switch/"): [Case(WRITE, lambda _: {"force": True})],

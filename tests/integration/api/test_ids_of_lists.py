@@ -44,9 +44,32 @@ async def test_a_list_without_a_filter_by_an_id_refuses_the_id(
         assert f"has no filter {name}" in error_of(answer)
 
 
-def test_the_lists_of_changes_and_conflicts_are_among_those_tested() -> None:
+def test_some_lists_without_a_filter_by_ids_are_tested() -> None:
     paths = {path for _, path, _ in MISSING}
-    assert {"/v1/conflicts/", "/v1/memories/events/", "/entities/", "/v3/memories/"} <= paths
+    assert {"/entities/", "/v1/entities/", "/v1/audit/", "/v3/memories/"} <= paths
+
+
+# Lists whose rows belong to no scope, or that have the owner's ids elsewhere.
+NOT_BY_ID = {
+    "/v1/audit/": "entries belong to keys",
+    "/v1/entities/": "its rows are the owners",
+    "/v1/entities/filters/": "values of filters",
+    "/v1/keys/": "keys belong to the project",
+    "/v1/memories/agent/bot/": "the path names the owner",
+    "/v1/user-tokens/": "tokens are of users, and it takes user_id",
+    "/v1/verify/": "the seals of the whole project",
+    "/v1/verify/heads/": "the seals of the whole project",
+    "/v2/profiles/settings/": "settings of the project",
+}
+
+
+def test_each_list_of_rows_of_scopes_takes_all_four_ids() -> None:
+    lacking = {
+        path
+        for (method, path), names in LISTS.items()
+        if method == "GET" and path.startswith(("/v1/", "/v2/")) and not {*ENTITY_IDS} <= names
+    }
+    assert lacking == set(NOT_BY_ID)
 
 
 async def test_other_unknown_parameters_of_a_list_are_ignored_and_named(shared: Service) -> None:

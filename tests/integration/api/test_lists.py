@@ -9,7 +9,7 @@ import pytest
 
 from api.http import large_answers, paging
 from pipeline.tenants import owners
-from tests.support.api_service import LIST, MAYA, SEARCH, Service, error_of, verbatim
+from tests.support.api_service import ADD, LIST, MAYA, SEARCH, Service, error_of, verbatim
 from tests.support.plans import recorded
 
 
@@ -215,3 +215,26 @@ async def test_a_search_brings_the_relations_around_it(service: Service) -> None
 async def test_a_search_finds_nothing_of_another_user(service: Service) -> None:
     await service.add("I like jazz.")
     assert await service.search("jazz", filters={"user_id": "jon"}) == []
+
+
+async def test_lists_of_rows_of_scopes_are_those_of_the_ids(service: Service) -> None:
+    for user in ("maya", "ines"):
+        note = {"messages": f"Note of {user}", "infer": False, "user_id": user}
+        assert (await service.client.post(ADD, json=note)).status_code == 200
+        await service.engine.drain()
+        for path in ("/v1/curator/runs/", "/v1/replays/"):
+            started = await service.client.post(path, json={"user_id": user})
+            assert started.status_code == 200, started.text
+    for path in ("/v1/memories/events/", "/v1/curator/runs/", "/v1/replays/"):
+        every = (await service.client.get(path)).json()
+        rows = {}
+        for user in ("maya", "ines", "nobody"):
+            page = (await service.client.get(path, params={"user_id": user})).json()
+            assert page["count"] == len(page["results"])
+            rows[user] = page["results"]
+        assert (len(rows["maya"]), len(rows["ines"]), rows["nobody"]) == (1, 1, [])
+        assert every["count"] == 2
+        newest_first = rows["ines"] + rows["maya"]
+        assert [row["id"] for row in every["results"]] == [row["id"] for row in newest_first]
+        blank = await service.client.get(path, params={"user_id": " "})
+        assert (blank.status_code, "user_id is blank" in error_of(blank)) == (400, True)

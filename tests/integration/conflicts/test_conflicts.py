@@ -270,10 +270,10 @@ async def test_a_wrong_resolution_is_refused_and_changes_nothing(service: Servic
 async def test_an_erased_owner_leaves_no_conflict(engine: Engine) -> None:
     for message in (LYON, GRAZ):
         await say(engine, message)
-    rows, count = await engine.ledger.conflicts.page(
+    page = await engine.ledger.conflicts.page(
         engine.project.id, state=ConflictState.OPEN, limit=10, offset=0
     )
-    assert (count, len(rows)) == (1, 1)
+    assert (page.count, len(page.rows)) == (1, 1)
     await engine.ledger.erasures.erase(engine.project.id, OwnerKey("user", "maya"))
     async with engine.ledger.engine.connect() as connection:
         for table in (conflicts, conflict_members):

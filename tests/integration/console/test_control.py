@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from api.console.pages import replays
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from tests.support.api_service import Service
 from tests.support.console_client import Browser, browsing, text_of
 
@@ -224,3 +226,28 @@ async def test_a_users_token_is_made_listed_and_revoked(browser: Browser) -> Non
     sites = await browser.send("/console/user-tokens/origins", origins="https://chat.example.org")
     assert sites.status_code == 303
     assert "https://chat.example.org" in await browser.shown("/console/user-tokens")
+
+
+async def test_the_inbox_and_the_replays_are_those_of_an_owner(
+    service: Service, browser: Browser
+) -> None:
+    for user in ("maya", "ines"):
+        await service.engine.send(
+            Scope(service.engine.project.id, user_id=user), [Message(Role.USER, "I own a cat.")]
+        )
+        await service.engine.drain()
+        assert (await browser.send("/console/inbox/curator", user_id=user)).status_code == 303
+        assert (await browser.send("/console/replays", user_id=user)).status_code == 303
+    runs = {}
+    for user in ("maya", "ines", "nobody"):
+        page = (await browser.get(f"/console/inbox?kind=curator&user_id={user}")).text
+        runs[user] = set(re.findall(r"/console/inbox/curator/([\w-]{36})/cancel", page))
+        for kind in ("suggestions", "conflicts"):
+            shown = (await browser.get(f"/console/inbox?kind={kind}&user_id={user}")).text
+            assert f"user_id={user}" in shown  # the tabs keep the filter
+    assert (len(runs["maya"]), len(runs["ines"]), runs["nobody"]) == (1, 1, set())
+    assert runs["maya"].isdisjoint(runs["ines"])
+    replayed = await browser.shown("/console/replays", user_id="maya")
+    assert "maya" in replayed
+    assert "ines" not in replayed
+    assert "No replay" in await browser.shown("/console/replays", user_id="nobody")

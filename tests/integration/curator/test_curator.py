@@ -204,10 +204,10 @@ async def curate(engine: Engine, model: MemoryModel, limits: RunLimits = MANY) -
 async def listed(
     engine: Engine, state: SuggestionState | None = SuggestionState.OPEN
 ) -> list[StoredSuggestion]:
-    rows, _ = await engine.ledger.suggestions.page(
+    page = await engine.ledger.suggestions.page(
         engine.project.id, state=state, limit=1_000, offset=0
     )
-    return rows
+    return list(page.rows)
 
 
 def contents(rows: Sequence[StoredSuggestion]) -> set[tuple[SuggestionKind, frozenset[str]]]:
@@ -465,7 +465,7 @@ async def test_scheduled_runs_wait_for_idle_scopes_and_end_with_new_messages(
             return await super().curate(request)
 
     await carry_on(engine, Interrupted(store))
-    [run] = (await runs.page(engine.project.id, limit=10, offset=0))[0]
+    [run] = (await runs.page(engine.project.id, limit=10, offset=0)).rows
     assert (run.state, run.origin) == ("CANCELLED", "schedule")
     assert "message" in (run.note or "")
 
@@ -527,7 +527,7 @@ async def test_old_runs_of_a_scope_are_deleted_unless_a_suggestion_names_them(
     assert named.suggested
     later = [await curate(engine, Oracle()) for _ in range(4)]
     assert {run.suggested for run in later} == {0}
-    page, count = await engine.ledger.curator.page(engine.project.id, limit=10, offset=0)
-    assert [run.id for run in page] == [later[3].id, later[2].id, named.id]
-    assert count == 3
+    page = await engine.ledger.curator.page(engine.project.id, limit=10, offset=0)
+    assert [run.id for run in page.rows] == [later[3].id, later[2].id, named.id]
+    assert page.count == 3
     assert contents(await listed(engine)) == expected(store)

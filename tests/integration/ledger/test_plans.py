@@ -50,6 +50,7 @@ DECLARED: Mapping[str, tuple[int, str]] = {
         7_000,
         "up to MOST_LANES lanes of an owner for its rare events, each a look-up",
     ),
+    r"WITH newest_rows AS": (11_000, "the newest COUNTED rows of a project beyond the page"),
     r"SELECT .*\(memories.user_id = \$\d+::VARCHAR OR memories.agent_id = ": (
         40_000,
         "an OR of two ids, each with an index, reads what matches before it sorts",
@@ -109,6 +110,12 @@ WIDE_LISTS: tuple[dict[str, Any], ...] = (
 )
 SEARCHED = ({"user_id": "u77"}, {"app_id": "web"}, {"agent_id": "helper"})
 EVENT_OWNERS = ("user_id=u77", "agent_id=helper", "app_id=web", "app_id=old", "run_id=r500")
+SCOPED_LISTS = (
+    *("/v1/memories/events/?", "/v1/curator/runs/?", "/v1/replays/?", "/v1/conflicts/?"),
+    *("/v1/conflicts/?state=OPEN&", "/v1/conflicts/?state=RESOLVED&", "/v1/suggestions/?"),
+    *("/v1/suggestions/?state=OPEN&", "/v1/suggestions/?state=REJECTED&kind=UPDATE&"),
+    "/v1/suggestions/?kind=COMBINE&",
+)
 EVENT_FILTERS = (
     *("status=FAILED", "status=PENDING", "status=PENDING,FAILED", "status=SUCCEEDED"),
     *("event_type=ADD", "event_type=EXPORT", "event_type=EXPORT&status=FAILED"),
@@ -141,6 +148,8 @@ WIDE = (
         "/v1/conflicts/?state=RESOLVED",
         "/v1/summaries/?user_id=u77",
     ),
+    *(f"{path}{owner}" for path in SCOPED_LISTS for owner in EVENT_OWNERS),
+    *(f"{path}app_id=old&page=2&page_size=20" for path in SCOPED_LISTS),
 )
 
 

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9001"
-down_revision = "0089"
+down_revision = "0090"
 branch_labels = None
 depends_on = None
 
