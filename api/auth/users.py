@@ -5,13 +5,14 @@ Every other route refuses a user's token. A route that takes one has two paramet
 UserReading, UserCorrecting, UserDeleting   the project; a token requires the right of this name
 OfUser                                      the user of the token; None for an API key
 
-and uses the second for what it reads and changes.
+and uses the second for what it reads and changes. Routes of one memory have OfOwner instead: the
+user of the token, and the ids in the query string of any caller, all of which the memory must have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
 from fastapi import Depends, Request
@@ -19,11 +20,15 @@ from fastapi import Depends, Request
 from api.audit import recording as audit
 from api.auth.tenant import Authenticated, own_project
 from api.dependencies import Api, Given
+from api.http.ids import EntityIds
 from pipeline.domain.errors import Forbidden, NotFound
+from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import Access, Right
 from pipeline.tenants.projects import Project
 
 NOT_YOURS = "Memory not found!"
+# Names and values of entity ids; a name can occur twice.
+NamedOwner: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def _allowing(
@@ -49,10 +54,18 @@ async def user_of(grant: Authenticated) -> str | None:
     return None if grant.user is None else grant.user.user_id
 
 
+OfUser = Annotated[str | None, Depends(user_of)]
+
+
+async def owner_of(user: OfUser, ids: EntityIds) -> NamedOwner:
+    """The ids in the query string, and the user of the token."""
+    return (*ids.items(), *(() if user is None else (("user_id", user),)))
+
+
 UserReading = Annotated[Project, Depends(_allowing(Right.READ, Access.READ))]
 UserCorrecting = Annotated[Project, Depends(_allowing(Right.CORRECT, Access.WRITE))]
 UserDeleting = Annotated[Project, Depends(_allowing(Right.DELETE, Access.WRITE))]
-OfUser = Annotated[str | None, Depends(user_of)]
+OfOwner = Annotated[NamedOwner, Depends(owner_of)]
 
 
 def require_key(user: str | None, option: str) -> None:
@@ -61,9 +74,19 @@ def require_key(user: str | None, option: str) -> None:
         raise Forbidden(f"{option} takes an API key, not a user's token; leave it out.")
 
 
-async def require_own(api: Api, project: Project, memory_id: UUID, user: str | None) -> None:
-    """Check that a memory is the user's. Errors: NotFound, as for an unknown id."""
-    if user is not None:
+async def require_own(api: Api, project: Project, memory_id: UUID, owner: NamedOwner) -> None:
+    """Check that a memory is the owner's. Errors: NotFound, as for an unknown id."""
+    if owner:
         memory = await api.stores.ledger.memories.get(project.id, memory_id)
-        if memory.scope.user_id != user:
-            raise NotFound(NOT_YOURS)
+        require_owner(memory.scope, owner)
+
+
+def require_owner(scope: Scope, owner: NamedOwner) -> None:
+    """Check that a scope has all ids of an owner. Errors: NotFound, as for an unknown memory."""
+    if not is_of(scope, owner):
+        raise NotFound(NOT_YOURS)
+
+
+def is_of(scope: Scope, owner: NamedOwner) -> bool:
+    """Tell if a scope has all ids of an owner."""
+    return all(getattr(scope, name) == value for name, value in owner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.auth.users import require_own
+from api.auth.users import NamedOwner, require_own
 from api.dependencies import Api
 from api.http.ids import uuid
 from api.memories import responses as memory_responses
@@ -21,19 +21,19 @@ async def edit_memory(
     api: Api,
     project: Project,
     grant: Grant,
-    user: str | None = None,
+    owner: NamedOwner = (),
 ) -> MemoryJson:
-    """Change a memory. `user`: of a token, which changes only the text of the user's own memories.
+    """Change a memory of the owner. A user's token changes only its text.
 
-    Errors: InvalidInput, Forbidden; NotFound for an unknown memory, or one of another user.
+    Errors: InvalidInput, Forbidden; NotFound for an unknown memory, or one of another owner.
     """
     values = request.values()
     if not values:
         raise InvalidInput(NOTHING_TO_CHANGE)
-    if user is not None and set(values) != {"text"}:
+    if grant.user is not None and set(values) != {"text"}:
         raise Forbidden("A user's token changes only the text of a memory; send text alone.")
     identity, stores = uuid("memory_id", memory_id), api.stores
-    await require_own(api, project, identity, user)
+    await require_own(api, project, identity, owner)
     [changed] = await memories.edit(
         project.id,
         [MemoryEdit(identity, values)],
@@ -46,11 +46,11 @@ async def edit_memory(
 
 
 async def delete_memory(
-    memory_id: str, api: Api, project: Project, grant: Grant, user: str | None = None
+    memory_id: str, api: Api, project: Project, grant: Grant, owner: NamedOwner = ()
 ) -> None:
-    """Delete a memory; its history stays. `user`: of a token, which deletes only the user's own."""
+    """Delete a memory of the owner; its history stays. Errors: as `edit_memory`."""
     identity, stores = uuid("memory_id", memory_id), api.stores
-    await require_own(api, project, identity, user)
+    await require_own(api, project, identity, owner)
     await memories.retire(
         project.id,
         [identity],

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Request
 from api.auth.tenant import Authenticated, Caller
 from api.auth.users import (
     NOT_YOURS,
-    OfUser,
+    OfOwner,
     UserCorrecting,
     UserDeleting,
     UserReading,
+    require_owner,
 )
 from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
@@ -65,18 +66,18 @@ async def feed(
 
 @router.get("/v1/memories/{memory_id}/")
 async def get(
-    memory_id: str, api: Given, project: UserReading, user: OfUser, snapshot: SnapshotQuery
+    memory_id: str, api: Given, project: UserReading, owner: OfOwner, snapshot: SnapshotQuery
 ) -> MemoryJson:
     """A memory, also if it has expired. With `as_of`, as it was stored at that time, also if it was
-    deleted since; with `valid_at`, the statement that held in its place at that time.
+    deleted since; with `valid_at`, the statement that held in its place at that time. 404 if it is
+    not of the given ids.
     """
     ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
     if snapshot.is_current:
         row = await ledger.memories.get(project.id, identity)
     else:
         row = await ledger.versions.get(project.id, identity, snapshot)
-    if user is not None and row.scope.user_id != user:
-        raise NotFound(NOT_YOURS)
+    require_owner(row.scope, owner)
     return memory_responses.memory(row)
 
 
@@ -87,14 +88,14 @@ async def update(
     api: Given,
     project: UserCorrecting,
     grant: Authenticated,
-    user: OfUser = None,
+    owner: OfOwner = (),
 ) -> MemoryJson:
     """Change text, metadata, timestamp or expiration date; the old state stays in the history.
 
     No model changes a memory whose text was edited, or that is `pinned`: such a change becomes a
-    suggestion. A user's token changes only the text.
+    suggestion. A user's token changes only the text. 404 if the memory is not of the given ids.
     """
-    return await edit_memory(memory_id, request, api, project, grant, user)
+    return await edit_memory(memory_id, request, api, project, grant, owner)
 
 
 @router.delete("/v1/memories/{memory_id}/")
@@ -103,13 +104,14 @@ async def delete(
     api: Given,
     project: UserDeleting,
     grant: Authenticated,
-    user: OfUser = None,
+    owner: OfOwner = (),
     delete_linked: bool = False,
 ) -> DeletedJson:
     """Delete one memory; its history stays. Events that were accepted before do not learn its text
-    again. A memory keeps its id when it is updated, so `delete_linked` has no effect.
+    again. A memory keeps its id when it is updated, so `delete_linked` has no effect. 404 if
+    the memory is not of the given ids.
     """
-    await delete_memory(memory_id, api, project, grant, user)
+    await delete_memory(memory_id, api, project, grant, owner)
     body: DeletedJson = {"message": "Memory deleted successfully!"}
     if delete_linked:
         body["cascade_count"] = 0
@@ -171,12 +173,15 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
 
 @router.get("/v1/memories/{memory_id}/history/")
 async def history(
-    memory_id: str, api: Given, project: UserReading, user: OfUser
+    memory_id: str, api: Given, project: UserReading, owner: OfOwner
 ) -> list[HistoryJson]:
-    """All states of the memory, oldest first, with the reason of each change."""
+    """All states of the memory, oldest first, with the reason of each change. 404 if it is not of
+    the given ids.
+    """
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
-    if not entries or (user is not None and entries[0].scope.user_id != user):
+    if not entries:
         raise NotFound(NOT_YOURS)
+    require_owner(entries[0].scope, owner)
 
     def build() -> list[HistoryJson]:
         return [memory_responses.history(entry) for entry in entries]

@@ -19,6 +19,7 @@ from api.adds.actions import add_turn
 from api.adds.requests import IdempotencyKey
 from api.adds.responses import StoredJson
 from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
+from api.auth.users import OfOwner, is_of, require_owner
 from api.dependencies import Api, Given
 from api.entities.actions import erase_entity
 from api.http.ids import uuid
@@ -135,10 +136,13 @@ async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson
 
 
 @router.get("/memories/{memory_id}/")
-async def get(memory_id: str, api: Given, project: Caller) -> OssMemoryJson | None:
-    """A memory; null if there is none with this id, as the open-source server answers."""
+async def get(memory_id: str, api: Given, project: Caller, owner: OfOwner) -> OssMemoryJson | None:
+    """A memory; null if there is none with this id, as the open-source server answers, or if it is
+    not of the given ids.
+    """
     try:
         row = await api.stores.ledger.memories.get(project.id, uuid("memory_id", memory_id))
+        require_owner(row.scope, owner)
     except NotFound:
         return None
     return responses.memory(row)
@@ -146,24 +150,34 @@ async def get(memory_id: str, api: Given, project: Caller) -> OssMemoryJson | No
 
 @router.put("/memories/{memory_id}/")
 async def update(
-    memory_id: str, request: UpdateRequest, api: Given, project: Caller, grant: Granted
+    memory_id: str,
+    request: UpdateRequest,
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    owner: OfOwner,
 ) -> DoneJson:
-    """Change text, metadata or expiration date."""
-    await edit_memory(memory_id, request, api, project, grant)
+    """Change text, metadata or expiration date. 404 if the memory is not of the given ids."""
+    await edit_memory(memory_id, request, api, project, grant, owner)
     return {"message": "Memory updated successfully!"}
 
 
 @router.delete("/memories/{memory_id}/")
-async def delete(memory_id: str, api: Given, project: Caller, grant: Granted) -> DoneJson:
-    """Delete one memory; its history stays."""
-    await delete_memory(memory_id, api, project, grant)
+async def delete(
+    memory_id: str, api: Given, project: Caller, grant: Granted, owner: OfOwner
+) -> DoneJson:
+    """Delete one memory; its history stays. 404 if it is not of the given ids."""
+    await delete_memory(memory_id, api, project, grant, owner)
     return {"message": "Memory deleted successfully"}
 
 
 @router.get("/memories/{memory_id}/history/")
-async def history(memory_id: str, api: Given, project: Caller) -> list[OssHistoryJson]:
-    """All states of a memory, oldest first; empty for an unknown id."""
+async def history(
+    memory_id: str, api: Given, project: Caller, owner: OfOwner
+) -> list[OssHistoryJson]:
+    """All states of a memory, oldest first; empty for an unknown id, or other ids than given."""
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
+    entries = [entry for entry in entries if is_of(entry.scope, owner)]
     characters = sum(len(entry.new_text or "") for entry in entries)
     build = partial(responses.states, entries)
     return await answer(build, rows=len(entries), characters=characters)

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller, Granted
+from api.auth.users import OfOwner, require_owner
 from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
@@ -23,15 +24,25 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.post("/v1/memories/{memory_id}/restore/")
 async def restore(
-    memory_id: str, request: RestoreRequest, api: Given, project: Caller, grant: Granted
+    memory_id: str,
+    request: RestoreRequest,
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    owner: OfOwner = (),
 ) -> MemoryJson:
     """Give a memory the state of one of its versions, also after it was deleted. That is a new
-    version, so it can be taken back by another restore. 409 if another memory has the text.
+    version, so it can be taken back by another restore. 409 if another memory has the text; 404 if
+    the memory is not of the given ids.
     """
-    stores = api.stores
+    identity, stores = uuid("memory_id", memory_id), api.stores
+    if owner:
+        entries = await stores.ledger.histories.of(project.id, identity)
+        if entries:
+            require_owner(entries[0].scope, owner)
     restored = await versions.restore(
         project.id,
-        uuid("memory_id", memory_id),
+        identity,
         request.version,
         reason=request.reason,
         restores=stores.ledger.restores,

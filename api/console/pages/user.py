@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from api.audit import recording as audit
-from api.auth.users import require_own
+from api.auth.users import NamedOwner, require_own
 from api.console.cursors import MOST_SKIPPED, PAGE, PageCursor
 from api.console.forms import Fields, Form, checked, first_value, know_visitor
 from api.console.page_route import PageRoute
@@ -91,6 +91,11 @@ class UserVisit:
         """The user of the token."""
         return self.user.user_id
 
+    @property
+    def owner(self) -> NamedOwner:
+        """The user of the token, as the owner of memories."""
+        return (("user_id", self.user_id),)
+
     def may(self, right: str) -> bool:
         """Tell if the token has this right: read, correct or delete."""
         return Right(right) in self.user.rights
@@ -153,7 +158,7 @@ async def correct(
     """Change the text of a memory."""
     visit.user.require(Right.CORRECT)
     change = checked(UpdateRequest, text=fields.text("text"))
-    await routes.update(memory_id, change, api, visit.project, visit.grant, visit.user_id)
+    await routes.update(memory_id, change, api, visit.project, visit.grant, visit.owner)
     return await _detail(memory_id, request, api, visit, note="Your correction is stored.")
 
 
@@ -163,7 +168,7 @@ async def delete(
 ) -> Response:
     """Delete a memory."""
     visit.user.require(Right.DELETE)
-    await routes.delete(memory_id, api, visit.project, visit.grant, visit.user_id)
+    await routes.delete(memory_id, api, visit.project, visit.grant, visit.owner)
     first = Fields({"token": [visit.token]})
     return await _overview(request, api, visit, first, note="It is deleted.")
 
@@ -223,7 +228,7 @@ async def _detail(
 ) -> Response:
     """The page of one memory. `note`: a message above it."""
     identity = uuid("memory_id", memory_id)
-    await require_own(api, visit.project, identity, visit.user_id)
+    await require_own(api, visit.project, identity, visit.owner)
     row = await api.stores.ledger.memories.get(visit.project.id, identity)
     entries = await api.stores.ledger.histories.of(visit.project.id, identity)
     return await _show(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+import httpx
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
@@ -167,3 +168,42 @@ async def test_a_fact_said_twice_in_a_turn_has_one_effect_whatever_is_decided(
     assert (event["status"], event["error"]) == ("SUCCEEDED", None)
     assert [line["event"] for line in event["results"]] == [first, "NOOP"]
     assert len(await service.listed()) == (0 if first == "DELETE" else 1)
+
+
+REQUESTS = (("GET", ""), ("GET", "history/"), ("PUT", ""), ("POST", "restore/"), ("DELETE", ""))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "method", "end"),
+    [
+        *(("/v1/memories/", method, end) for method, end in REQUESTS),
+        *(("/memories/", method, end) for method, end in REQUESTS if end != "restore/"),
+    ],
+)
+async def test_a_memory_of_another_owner_than_the_named_one_is_not_found(
+    service: Service, prefix: str, method: str, end: str
+) -> None:
+    """Ignored, the id would give a caller that trusts it the memory of another user."""
+    await verbatim(service, "Maya likes jazz")
+    [stored] = await service.listed()
+    edit = {"text": "Maya likes bebop"}
+    assert (await service.client.put(f"/v1/memories/{stored['id']}/", json=edit)).status_code == 200
+    body = {"PUT": {"text": "Maya likes tango"}, "POST": {"version": 1}}.get(method)
+    path = f"{prefix}{stored['id']}/{end}"
+
+    async def answered(**ids: str) -> httpx.Response:
+        return await service.client.request(method, path, json=body, params=ids)
+
+    for ids in ({"user_id": "ines"}, {"user_id": "maya", "agent_id": "helper"}):
+        answer = await answered(**ids)
+        if prefix == "/memories/" and method == "GET":
+            assert answer.json() in (None, [])  # as for an unknown id
+        else:
+            assert (answer.status_code, error_of(answer)) == (404, "Memory not found!"), answer.text
+    assert [row["memory"] for row in await service.listed()] == ["Maya likes bebop"]
+    for wrong in ({"user_id": " "}, {"userId": "maya"}):
+        assert (await answered(**wrong)).status_code == 400
+    answer = await answered(user_id="maya")
+    assert answer.status_code == 200, answer.text
+    assert answer.json()
+    assert "X-Memlane-Ignored" not in answer.headers
