@@ -50,6 +50,7 @@ PARTS: tuple[type[BaseModel], ...] = (
     records.GraphReceiptPart,
     records.HistoryPart,
     records.PastStatePart,
+    records.PastMerge,
     records.PastEnd,
     records.FeedbackEntry,
     records.ConflictMember,

@@ -128,6 +128,8 @@ class GraphEditing:
             of_relations = among(graph_receipts.c.relation_id, ids)
             await connection.execute(delete(graph_receipts).where(of_relations))
             await connection.execute(delete(relations).where(among(relations.c.id, ids)))
+            forget = {"node_id": node_id, "node_ids": node_ids}
+            await connection.execute(statement("forget_merges"), forget)
             await connection.execute(delete(entities).where(among(entities.c.id, node_ids)))
             return len(ids)
 

@@ -450,6 +450,7 @@ async def _name(connection: AsyncConnection, shadow: Shadow) -> None:
             "lane_id": scope.lane_id,
             "merged_into": ids.get(row.merged_into),
             "root_id": ids.get(row.root_id),
+            "past_merges": None,
         }
         for row in rows
     ]

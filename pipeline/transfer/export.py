@@ -76,7 +76,10 @@ from pipeline.transfer.records import (
 
 # Fields with objects of their own.
 NESTED = frozenset(
-    {"messages", "receipt", "graph_receipt", "history", "past_states", "past_ends", "members"}
+    {
+        *("messages", "receipt", "graph_receipt", "history", "past_states"),
+        *("past_merges", "past_ends", "members"),
+    }
 )
 # Rows of one read: their texts fit easily into memory.
 PART = 200
@@ -294,8 +297,10 @@ class _ScopeRows:
 
     async def _entities(self, rows: Rows) -> Lines:
         """Entities. Those they are merged into are named by key."""
+        past = {row.id: [_past_merge(merge) for merge in row.past_merges or ()] for row in rows}
+        ids = [id_ for row in rows for id_ in (row.merged_into, row.root_id) if id_]
         keys = await self._keys(
-            [id_ for row in rows for id_ in (row.merged_into, row.root_id) if id_]
+            [*ids, *(merge["merged_into"] for merges in past.values() for merge in merges)]
         )
         return [
             _fields(row, EntityRecord)
@@ -303,6 +308,11 @@ class _ScopeRows:
                 "key": row.name_key,
                 "merged_into": keys.get(row.merged_into),
                 "root": keys.get(row.root_id),
+                "past_merges": [
+                    merge | {"merged_into": keys[merge["merged_into"]]}
+                    for merge in past[row.id]
+                    if merge["merged_into"] in keys
+                ],
             }
             for row in rows
         ]
@@ -390,6 +400,11 @@ class _Object(dict[str, Any]):
 def _fields(row: Row[Any], record: type[Any]) -> _Object:
     """The columns of a row that the schema names."""
     return _Object({name: getattr(row, name) for name in record.model_fields if hasattr(row, name)})
+
+
+def _past_merge(merge: Mapping[str, Any]) -> dict[str, Any]:
+    """A past merge with the id of the other entity."""
+    return {**merge, "merged_into": UUID(merge["merged_into"])}
 
 
 def _line(kind: str, row: Mapping[str, Any]) -> bytes:

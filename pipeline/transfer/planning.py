@@ -195,7 +195,7 @@ def _entity(record: EntityRecord, scope: Scope, made: ImportPlan) -> None:
     """Add an entity, with the id that its key has in the scope."""
     made.add(
         "entities",
-        _row(record, "key", "merged_into", "root")
+        _row(record, "key", "merged_into", "root", "past_merges")
         | {
             "id": node_id(scope, record.key),
             "name_key": record.key,
@@ -203,6 +203,11 @@ def _entity(record: EntityRecord, scope: Scope, made: ImportPlan) -> None:
             "merged_into": record.merged_into and node_id(scope, record.merged_into),
             "root_key": record.root,
             "root_id": record.root and node_id(scope, record.root),
+            "past_merges": [
+                _row(merge) | {"merged_into": node_id(scope, merge.merged_into)}
+                for merge in record.past_merges
+            ]
+            or None,
         },
     )
 

@@ -272,8 +272,23 @@ class MemoryRecord(Scoped, MemoryState):
         return self
 
 
+class PastMerge(RecordPart):
+    """An earlier merge of an entity, which held from `merged_at` until `replaced_at`.
+
+    `merged_into`: key of the other entity.
+    """
+
+    merged_into: Name
+    merge_reason: MemoryText | None = None
+    merged_at: AwareDatetime | None = None
+    replaced_at: AwareDatetime
+
+
 class EntityRecord(Scoped):
-    """A node of the graph. `merged_into`, `root`: keys of the entities it is merged into."""
+    """A node of the graph. `merged_into`, `root`: keys of the entities it is merged into.
+
+    `past_merges`: merges that a split has taken back, oldest first.
+    """
 
     type: Literal["entity"]
     key: Name
@@ -287,6 +302,7 @@ class EntityRecord(Scoped):
     root: Name | None = None
     merge_reason: MemoryText | None = None
     merged_at: AwareDatetime | None = None
+    past_merges: Annotated[list[PastMerge], FailFast(), Field(max_length=MOST_ROWS)] = []
     created_at: AwareDatetime
 
 

@@ -5,13 +5,12 @@ WITH rows AS (
     SELECT 0 AS place, e.created_at, e.id, jsonb_build_object(
         'kind', 'entity', 'id', e.id, 'name', e.name, 'type', e.kind, 'qualifier', e.qualifier,
         'mentions', e.mentions, 'created_at', e.created_at,
-        'merged_into', CASE WHEN merged.known THEN e.merged_into END,
-        'merge_reason', CASE WHEN merged.known THEN e.merge_reason END,
-        'merged_at', CASE WHEN merged.known THEN e.merged_at END) AS row
-    FROM entities e, LATERAL (
-        SELECT CAST(:as_of AS timestamptz) IS NULL OR e.merged_at <= CAST(:as_of AS timestamptz)
-            AS known
-    ) merged
+        'merged_into', merged.merged_into, 'merge_reason', merged.merge_reason,
+        'merged_at', merged.merged_at) AS row
+    FROM entities e LEFT JOIN LATERAL (
+        SELECT known.* FROM ({known_merge.sql}) known
+        WHERE CAST(:as_of AS timestamptz) IS NULL OR known.merged_at <= CAST(:as_of AS timestamptz)
+    ) merged ON true
     WHERE e.lane_id = ANY (CAST(:lanes AS uuid[]))
       AND e.created_at <= coalesce(CAST(:as_of AS timestamptz), now())
     UNION ALL

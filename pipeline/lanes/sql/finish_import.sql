@@ -159,15 +159,17 @@ WITH lane AS MATERIALIZED (
 ), node AS (
     INSERT INTO entities (
         id, project_id, lane_id, name, name_key, kind, plain_name, qualifier, mentions,
-        mentioned_at, merged_into, root_id, merge_reason, merged_at, created_at
+        mentioned_at, merged_into, root_id, merge_reason, merged_at, past_merges, created_at
     )
     SELECT n.id, h.project_id, h.lane_id, n.name, n.name_key, n.kind, n.plain_name, n.qualifier,
            n.mentions, n.mentioned_at, coalesce(into_node.id, n.merged_into),
-           coalesce(root.id, n.root_id), n.merge_reason, n.merged_at, n.created_at
+           coalesce(root.id, n.root_id), n.merge_reason, n.merged_at, n.past_merges,
+           n.created_at
     FROM advanced h CROSS JOIN jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
         id uuid, name text, name_key text, kind text, plain_name text, qualifier text,
         mentions integer, mentioned_at timestamptz, merged_into uuid, merged_key text, root_id uuid,
-        root_key text, merge_reason text, merged_at timestamptz, created_at timestamptz
+        root_key text, merge_reason text, merged_at timestamptz, past_merges jsonb,
+        created_at timestamptz
     )
     LEFT JOIN entities into_node ON into_node.lane_id = h.lane_id AND into_node.name_key = n.merged_key
     LEFT JOIN entities root ON root.lane_id = h.lane_id AND root.name_key = n.root_key

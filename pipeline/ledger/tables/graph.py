@@ -47,6 +47,9 @@ entities = Table(
     Column("root_id", Uuid),
     Column("merge_reason", Text),
     time("merged_at"),
+    # Its earlier merges, oldest first: merged_into, merge_reason, merged_at, and replaced_at, the
+    # time at which a split took the merge back. A trigger writes them, and keeps the newest 100.
+    Column("past_merges", JSONB),
     now("created_at"),
     UniqueConstraint("lane_id", "name_key"),
 )
@@ -82,7 +85,8 @@ relations = Table(
     now("created_at"),
     time("expired_at"),
     # Its earlier ends, oldest first: valid_to, expired_at, ended_by, and replaced_at, the time at
-    # which an undo withdrew this end, or another one replaced it. A trigger writes them.
+    # which an undo withdrew this end, or another one replaced it. A trigger writes them, and keeps
+    # the newest 100: an older end is read as none.
     Column("past_ends", JSONB),
     Index(
         "uq_relations_current",

@@ -70,6 +70,18 @@ async def furnish(engine: Engine) -> None:
     await engine.add("I work at Umbra now.", user_id="noah")
     await engine.drain()
     await plant(engine, second)
+    await merge_and_split(engine)
+
+
+async def merge_and_split(engine: Engine) -> None:
+    """Merge two entities of a scope, and take it back."""
+    query = text("SELECT id FROM entities WHERE lane_id = :lane ORDER BY name_key LIMIT 2")
+    async with engine.ledger.engine.connect() as connection:
+        lane = {"lane": engine.scope().lane_id}
+        first, second = (await connection.scalars(query, lane)).all()
+    editing, project_id = engine.ledger.graph_editing, engine.project.id
+    await editing.merge(project_id, first, second)
+    await editing.split(project_id, first)
 
 
 async def plant(engine: Engine, event_id: Any) -> None:
@@ -127,6 +139,7 @@ async def test_an_import_restores_what_an_export_has(engine: Engine) -> None:
     assert kinds == {"header", "end", *EXPORTED.values()}
     assert any(row.get("past_states") for row in of_type(before, "memory"))
     assert any(row.get("past_ends") for row in of_type(before, "relation"))
+    assert any(row.get("past_merges") for row in of_type(before, "entity"))
     await wipe(engine)
     events = await run_import(engine, before)
     assert {event.status for event in events} == {"SUCCEEDED"}

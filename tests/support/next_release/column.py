@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "9001"
-down_revision = "0090"
+down_revision = "0091"
 branch_labels = None
 depends_on = None
 
