@@ -88,7 +88,7 @@ class MemoryEditing:
         """Retire memories, which takes them out of all reads. Errors: NotFound; none is retired."""
         async with self._engine.begin() as connection:
             await lock_memories(connection, project_id, memory_ids)
-            these = memories.c.id.in_(memory_ids)
+            these = among(memories.c.id, memory_ids)
             await retire_all(connection, these, reason="Deleted by request.", key_id=key_id)
             await end_unstated(connection, these)
 
@@ -117,7 +117,7 @@ async def lock_memories(
     await lock_lanes_of(connection, project_id, memory_ids)
     current = and_(
         memories.c.project_id == project_id,
-        memories.c.id.in_(memory_ids),
+        among(memories.c.id, memory_ids),
         memories.c.state == "ACTIVE",
     )
     rows = await connection.execute(locked(memories, current, *memories.c))
@@ -221,7 +221,7 @@ async def _release_texts(connection: AsyncConnection, memory_ids: Sequence[UUID]
     """Replace the text hash, which is unique in a lane, by the memory's id."""
     await connection.execute(
         update(memories)
-        .where(memories.c.id.in_(memory_ids))
+        .where(among(memories.c.id, memory_ids))
         .values(text_hash=func.uuid_send(memories.c.id))
     )
 
