@@ -14,7 +14,7 @@ from itertools import takewhile
 # A run of blanks, a letter of a script without blanks between words, a word, or a sign.
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 TOKEN = re.compile(rf"\s+|[{_CJK}]|[^\W{_CJK}]+|[^\w\s]")
-# Longest texts, in tokens, that are compared word by word.
+# Most tokens between the first and the last difference that are compared word by word.
 LONGEST = 1_000
 # Most tokens that are added or removed, and most comparisons for two texts: about 5 ms.
 MOST_EDITS = 200
@@ -54,12 +54,10 @@ def differences(old: str, new: str, budget: DiffBudget | None = None) -> list[Di
         return None
     before, after = TOKEN.findall(old), TOKEN.findall(new)
     budget.left -= (len(before) + len(after)) // 10
-    if max(len(before), len(after)) > LONGEST:
-        return [(REMOVED, old), (ADDED, new)]
     first = _equal(before, after)
     last = _equal(before[first:][::-1], after[first:][::-1])
     changed = before[first : len(before) - last], after[first : len(after) - last]
-    shared = _shared(*changed, budget)
+    shared = _shared(*changed, budget) if max(map(len, changed)) <= LONGEST else []
     parts = [
         (SAME, "".join(before[:first])),
         *_marked(*changed, shared),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.text.word_diff import LONGEST, MOST_IN_RESPONSE, DiffBudget, word_diff
 
+LONG = "a " * LONGEST
 WORDS = st.lists(st.sampled_from(["Maya", "lives", "in", "Porto", "東京", "に", "."])).map(" ".join)
 
 
@@ -22,6 +23,8 @@ WORDS = st.lists(st.sampled_from(["Maya", "lives", "in", "Porto", "東京", "に
         ("Tea", "", "[-Tea-]"),
         ("住在東京", "住在大阪", "住在[-東京-]{+大阪+}"),
         ("a " * LONGEST, "b", f"[-{'a ' * LONGEST}-]{{+b+}}"),
+        (f"{LONG}red {LONG}", f"{LONG}blue {LONG}", f"{LONG}[-red-]{{+blue+}} {LONG}"),
+        (f"red {LONG}tea", f"blue {LONG}milk", f"[-red {LONG}tea-]{{+blue {LONG}milk+}}"),
     ],
 )
 def test_a_difference_marks_words(old: str, new: str, shown: str) -> None:
