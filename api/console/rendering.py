@@ -19,6 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from api.console.assets import address
+from api.console.long_text import characters, is_long, parts_of, short_form
 from api.console.session import ConsoleSession, base_of
 from api.console.word_marks import diff_parts
 from pipeline import __version__
@@ -190,7 +191,8 @@ def environment() -> Environment:
     )
     made.filters |= {
         "ago": ago, "ms": duration, "number": number, "usd": usd, "iso": iso, "stamp": stamp,
-        "excerpt": excerpt, "percent": percent, "merge": merged,
+        "excerpt": excerpt, "percent": percent, "merge": merged, "parts_of": parts_of,
+        "is_long": is_long, "short_form": short_form, "characters": characters,
     }  # fmt: skip
     made.globals |= {"url": url, "asset": address}
     return made

@@ -51,7 +51,7 @@ async def test_a_memory_is_shown_as_it_was(service: Service, browser: Browser) -
     assert "<del>Berlin</del>" in now.text
     assert "Lisbon" in now.text
     then = await browser.get(path, as_of=before)
-    assert '<p class="big"><bdi class="words">User lives in Berlin</bdi></p>' in then.text
+    assert '<div class="big"><bdi class="words">User lives in Berlin</bdi></div>' in then.text
     early = await browser.shown(path, as_of="2000-01-01")
     assert "There was no such memory" in early
     assert "Berlin" in await browser.shown("/console/memories", user_id="maya", as_of=before)
@@ -260,3 +260,37 @@ async def test_a_wrong_filter_is_named_and_cannot_be_saved_as_a_view(
     assert answer.status_code == 400
     assert sentence in text_of(answer)
     assert "Save this view" not in answer.text
+
+
+LONG = " ".join(f"word{n}" for n in range(1_250))
+
+
+def folded(page: str) -> list[tuple[str, str]]:
+    """The short form and the whole text of each long text of a page, without tags."""
+    pairs = re.findall(
+        r'(?s)<div class="long"><div class="short">(.*?)</div><details><summary>Show all [\d,]+'
+        r" characters</summary>(.*?)</details></div>",
+        page,
+    )
+    texts = [[html.unescape(re.sub(r"<[^>]+>", "", part)) for part in pair] for pair in pairs]
+    return [(short, whole) for short, whole in texts]
+
+
+async def test_a_long_text_is_shown_in_short_with_the_whole_behind_a_button(
+    service: Service, browser: Browser
+) -> None:
+    """On the pages of a memory, an event, the inbox and the conflicts."""
+    event_id = await service.add(LONG, infer=False)
+    [memory] = await service.listed()
+    await browser.send(f"/console/memories/{memory['id']}/edit", text=f"{LONG} and tea")
+    await suggest(service, "UPDATE", f"{LONG} and coffee")
+    for path, times in ((f"/events/{event_id}", 2), (f"/memories/{memory['id']}", 4)):
+        texts = folded((await browser.get(f"/console{path}")).text)
+        assert [LONG in whole for _, whole in texts] == [True] * times
+        assert max(len(short) for short, _ in texts) < 700
+    [(short, whole)] = folded((await browser.get("/console/inbox")).text)
+    assert "word1249" in short
+    assert "tea" in short
+    assert "coffee" in short
+    assert len(short) < 400
+    assert LONG in whole
