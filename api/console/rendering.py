@@ -190,9 +190,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "ago": ago, "ms": duration, "number": number, "usd": usd, "iso": iso, "stamp": stamp,
-        "excerpt": excerpt, "percent": percent, "merge": merged, "parts_of": parts_of,
-        "is_long": is_long, "short_form": short_form, "characters": characters,
+        "ago": ago, "ms": duration, "number": number, "usd": usd, "iso": iso, "exact": exact,
+        "stamp": stamp, "excerpt": excerpt, "percent": percent, "merge": merged,
+        "parts_of": parts_of, "is_long": is_long, "short_form": short_form, "characters": characters,
+        "in_use": in_use,
     }  # fmt: skip
     made.globals |= {"url": url, "asset": address}
     return made
@@ -211,9 +212,19 @@ def merged(query: Mapping[str, str], more: Mapping[str, str]) -> str:
     return urlencode({name: value for name, value in (rest | dict(more)).items() if value})
 
 
+def in_use(names: Sequence[str], query: Mapping[str, str]) -> int:
+    """How many of these fields have a value in the query string."""
+    return sum(1 for name in names if query.get(name))
+
+
 def iso(at: datetime) -> str:
     """A time for the attribute `datetime`."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def exact(at: datetime) -> str:
+    """A time for an address: a rounded one would lie before the change that it names."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def stamp(at: datetime) -> str:

@@ -35,12 +35,15 @@ function drawAll() {
   if (window.uPlot) document.querySelectorAll("figure[data-chart]").forEach(draw);
 }
 
-// On a phone the menu starts closed.
-const menu = document.querySelector(".menu");
-const phone = matchMedia("(max-width: 52rem)");
-const fold = () => menu && (menu.open = !phone.matches);
-phone.addEventListener("change", fold);
-fold();
+// The style shows the menu and all filters on a wide window. Older browsers need this for that.
+const wide = matchMedia("(min-width: 52.01rem)");
+const unfold = () => {
+  for (const part of document.querySelectorAll(".menu, .more")) part.open = wide.matches || part.hasAttribute("data-used");
+};
+if (!CSS.supports("selector(::details-content)")) {
+  wide.addEventListener("change", unfold);
+  unfold();
+}
 
 addEventListener("resize", () => document.querySelectorAll("figure[data-chart]").forEach((figure) =>
   figure.plot && figure.plot.setSize({ width: figure.clientWidth, height: 180 })));
@@ -89,7 +92,8 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// A slider over a list of links: it shows the link at its place, and opens it when released.
+// A slider over a list of links: it names the link at its place. Releasing the pointer opens it. A
+// key only moves it, because each press would load a page, and Enter opens the link.
 for (const slider of document.querySelectorAll("[data-slider]")) {
   const links = [...document.getElementById(slider.dataset.slider).querySelectorAll("a")];
   const output = slider.closest("label").querySelector("output");
@@ -97,9 +101,19 @@ for (const slider of document.querySelectorAll("[data-slider]")) {
   const current = links.findIndex((link) => link.hasAttribute("aria-current"));
   slider.value = current < 0 ? slider.max : current;
   slider.closest("label").hidden = links.length < 2;
-  const show = () => { output.textContent = links[slider.value] ? links[slider.value].textContent : ""; };
+  let byKey = false;
+  const show = () => {
+    output.textContent = links[slider.value] ? links[slider.value].textContent : "";
+    slider.setAttribute("aria-valuetext", output.textContent);
+  };
+  const open = () => links[slider.value] && links[slider.value].click();
   slider.addEventListener("input", show);
-  slider.addEventListener("change", () => links[slider.value] && links[slider.value].click());
+  slider.addEventListener("pointerdown", () => { byKey = false; });
+  slider.addEventListener("keydown", (event) => {
+    byKey = true;
+    if (event.key === "Enter") open();
+  });
+  slider.addEventListener("change", () => byKey || open());
   show();
 }
 

@@ -20,7 +20,7 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.stores import Ledger
 from tests.integration.console.test_memories import suggest
 from tests.support.api_service import Service, serving
-from tests.support.chromium import DESK, PHONE, Tab, chromium, tab
+from tests.support.chromium import DESK, MARK, PHONE, UNMARKED, Tab, chromium, tab
 from tests.support.stack import wait_until
 
 PAGES = (
@@ -372,6 +372,78 @@ async def test_what_needs_scripts_is_not_shown_without_them(site: Site) -> None:
                         shown.add(path)
         assert shown >= {"/live", "/inbox", "/graph?user_id=maya"} if scripts else not shown
     await site.service.client.post(f"/v1/suggestions/{suggestion_id}/dismiss/")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_rare_filters_are_folded_on_a_phone_unless_one_is_in_use(
+    site: Site, scripts: bool
+) -> None:
+    small = {"viewport": {"width": 360, "height": 640}, "java_script_enabled": scripts}
+    for path, unused, used in (
+        ("/memories", "user_id=maya", "agent_id=bot"),
+        ("/events", "user_id=maya", "event_type=ADD"),
+        ("/graph", "user_id=maya", "hops=2"),
+        ("/search", "user_id=maya&q=Berlin", "user_id=maya&q=Berlin&top_k=3"),
+    ):
+        async with tab(site.browser, site.url, site.service.key, **small) as opened:
+            await opened.open(f"/console{path}?{unused}")
+            field = opened.page.locator("main input[name=app_id]")
+            assert not await field.is_visible()
+            first = opened.page.locator("main :is(table, .canvas, .empty, h2):visible").first
+            box = await first.bounding_box()
+            assert box is not None
+            assert box["y"] < 500
+            await opened.page.click("text=More filters")
+            await field.fill("chat")
+            await opened.open(f"/console{path}?{used}")
+            await opened.sees("1 in use")
+            assert await field.is_visible()
+        async with tab(
+            site.browser, site.url, site.service.key, java_script_enabled=scripts
+        ) as opened:
+            await opened.open(f"/console{path}?{unused}")
+            assert await field_is_used(opened, "app_id")
+            assert not await opened.page.locator("text=More filters").is_visible()
+
+
+async def field_is_used(opened: Tab, name: str) -> bool:
+    """Tell if a person can type into a field, and screen readers are told of it."""
+    field = opened.page.locator(f"main input[name={name}]")
+    await field.fill("chat")
+    named = opened.page.get_by_role("main").get_by_role("textbox", name="App")
+    return await field.is_visible() and await named.count() == 1
+
+
+async def test_the_times_of_a_memory_are_chosen_by_slider(site: Site) -> None:
+    """Keys only move it, and Enter opens the time; the pointer opens the time when released."""
+    await site.service.add("I own a green boat.", user_id="ida")
+    [memory] = await site.service.listed(user_id="ida")
+    path = f"/console/memories/{memory['id']}"
+    for text in ("User owns a white boat", "User owns a black boat"):
+        await site.service.client.put(f"/v1/memories/{memory['id']}/", json={"text": text})
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        sent: list[str] = []
+        opened.page.on("request", lambda request: sent.append(request.url))
+        await opened.open(path)
+        slider = opened.page.locator("[data-slider=as_of-links]")
+        for keys, chosen in ((("ArrowLeft", "ArrowLeft"), "v1"), (("ArrowRight",), "v2")):
+            await slider.focus()
+            for key in keys:
+                await opened.page.keyboard.press(key)
+            assert str(await slider.get_attribute("aria-valuetext")).startswith(chosen)
+        assert [url for url in sent if "as_of" in url] == []
+        await opened.page.locator("html").evaluate(MARK)
+        await opened.page.keyboard.press("Enter")
+        await opened.page.locator(f"{UNMARKED} .big:has-text('white')").wait_for()
+        box = await slider.bounding_box()
+        assert box is not None
+        await opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        await opened.page.mouse.down()
+        await opened.page.mouse.move(box["x"] + 2, box["y"] + box["height"] / 2, steps=3)
+        assert "white" in await opened.page.inner_text(".big")
+        await opened.page.mouse.up()
+        await opened.page.wait_for_selector(".big:has-text('green')")
+        assert opened.faults == []
 
 
 async def test_hostile_text_runs_nothing(site: Site) -> None:
