@@ -77,6 +77,14 @@ async def first_value(request: Request, name: str) -> str:
     return unquote_plus(match[1].decode("latin-1")).strip() if match else ""
 
 
+async def first_text(request: Request, name: str) -> str:
+    """The first field of this name of a form of any visitor; empty if the form cannot be read."""
+    try:
+        return (await fields_of(request)).text(name)
+    except (HTTPException, InvalidInput):
+        return ""
+
+
 def _parsed(body: bytes) -> Fields:
     """The fields of a form. Errors: InvalidInput."""
     try:

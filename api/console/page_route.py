@@ -13,7 +13,10 @@ from fastapi.routing import APIRoute
 
 from api import errors
 from api.console.rendering import POLICY, show
-from api.console.session import SignInNeeded, base_of
+from api.console.session import SignInNeeded, StaleForm, base_of
+from api.console.unsent import UnsentForm, is_own, unsent_form
+from pipeline.domain.errors import Overloaded, TransientError
+from pipeline.ledger.failures import LedgerUnavailable
 
 TITLES = {
     400: "That does not work",
@@ -26,6 +29,9 @@ TITLES = {
     501: "Not available here",
     503: "Temporarily unavailable",
 }
+ENDED = "Your session has ended, so nothing was changed. Sign in to go on."
+# Errors after which the same form can succeed.
+AGAIN = (Overloaded, TransientError, LedgerUnavailable)
 EXPECTED = tuple(
     kind for kind in errors.HANDLERS if isinstance(kind, type) and kind is not Exception
 )
@@ -41,9 +47,13 @@ class PageRoute(APIRoute):
     error_template = "error.html"
     error_policy = POLICY
 
-    def error_values(self, _: Request) -> Mapping[str, Any]:
-        """More values of the page."""
-        return {}
+    async def error_values(self, request: Request, error: Exception) -> Mapping[str, Any]:
+        """More values of the page: what the form had, and whether it can help to send it again."""
+        known = hasattr(request.state, "session")
+        own = is_own(request, request.app.state.api.settings)
+        form = await unsent_form(request) if known or own else None
+        again = (known and isinstance(error, AGAIN)) or (own and isinstance(error, StaleForm))
+        return {"unsent": form, "again": again}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The route's handler, with errors as pages."""
@@ -53,9 +63,9 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except SignInNeeded:
-                return sign_in_first(request)
+                return await sign_in_first(request)
             except EXPECTED as error:
-                values = self.error_values(request)
+                values = await self.error_values(request, error)
                 page = await error_page(request, error, self.error_template, values)
                 page.headers["Content-Security-Policy"] = self.error_policy
                 return page
@@ -63,18 +73,20 @@ class PageRoute(APIRoute):
         return shown
 
 
-def sign_in_first(request: Request) -> Response:
+async def sign_in_first(request: Request) -> Response:
     """A redirect to the sign-in form, which leads back; 401 for a request that changes something.
+
+    The form of that request is carried through the sign-in.
 
     A script that updates a page gets the redirect as a header, so that the whole page follows it.
     """
     base = base_of(request.app.state.api.settings)
     form = f"{base}/sign-in"
     if request.method != "GET":
-        return show(
-            request, "error.html", status=401, title=TITLES[401],
-            message="Your session has ended, so nothing was changed.",
-        )  # fmt: skip
+        unsent: UnsentForm | None = None
+        if is_own(request, request.app.state.api.settings):
+            unsent = await unsent_form(request)
+        return show(request, "signin.html", status=401, next="", error=ENDED, unsent=unsent)
     if request.headers.get("hx-request"):
         return Response(status_code=401, headers={"HX-Redirect": form})
     query = f"?{request.url.query}" if request.url.query else ""

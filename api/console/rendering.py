@@ -93,6 +93,7 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
         "address": _filters(request),
         "failed": status >= 400,
         "done": DONE.get(request.query_params.get("done", "")),
+        "hint": HINTS.get(request.query_params.get("done", "")),
         "version": __version__,
         # One budget for all differences of the page.
         "diff": partial(diff_parts, budget=DiffBudget()),
@@ -179,6 +180,12 @@ DONE = {
 }
 
 
+# Messages about a request that changed nothing.
+HINTS = {
+    "only-a-form": "Nothing was sent or changed: that address only takes the form of this page.",
+}
+
+
 @cache
 def environment() -> Environment:
     """The templates with their filters."""
@@ -192,8 +199,8 @@ def environment() -> Environment:
     made.filters |= {
         "ago": ago, "ms": duration, "number": number, "usd": usd, "iso": iso, "exact": exact,
         "stamp": stamp, "excerpt": excerpt, "percent": percent, "merge": merged,
-        "parts_of": parts_of, "is_long": is_long, "short_form": short_form, "characters": characters,
-        "in_use": in_use,
+        "parts_of": parts_of, "is_long": is_long, "short_form": short_form,
+        "characters": characters, "in_use": in_use,
     }  # fmt: skip
     made.globals |= {"url": url, "asset": address}
     return made

@@ -40,6 +40,10 @@ class SignInNeeded(MemlaneError):
     """The request has no session, or one that has ended."""
 
 
+class StaleForm(Forbidden):
+    """The form has the CSRF token of another session, such as one that has ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConsoleSession:
     """A session with the grant of its key."""
@@ -105,11 +109,12 @@ async def session_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> 
     if grant is None:
         raise SignInNeeded("Sign in first.")
     take_turns_as(grant.project.id)
+    # An error's page has the menu, and the forms of this session.
+    request.state.session = session = ConsoleSession(token, grant)
     if allowance := api.keys.allowance(grant):
         allowance.require()
-    request.state.session = ConsoleSession(token, grant)
     know_visitor(request)
-    return ConsoleSession(token, grant)
+    return session
 
 
 async def grant_of(token: str, api: Api) -> Grant | None:
@@ -136,7 +141,7 @@ async def genuine(
     """The session, if the form carries its CSRF token. Errors: Forbidden."""
     require_same_origin(request, api.settings)
     if not hmac.compare_digest(fields.text(CSRF_FIELD).encode(), session.csrf.encode()):
-        raise Forbidden(FORGED)
+        raise StaleForm(FORGED)
     await audit.begin(request, api.stores.ledger.audit, session.grant, session.project.id)
     return session
 

@@ -150,7 +150,7 @@ async def playground(person: Person) -> None:
     await person.goes("/playground")
     await person.fills(user_id="pia", conversation="I live in Berlin.\nassistant: Noted!")
     await person.presses("Remember", "User lives in Berlin")
-    await person.presses("Undo", "Nothing has changed yet")
+    await person.tab.click("a:has-text('Undo …')", "main:has-text('Nothing has changed yet')")
     await person.presses("Undo", "The changes of the event are undone.")
 
 

@@ -24,11 +24,13 @@ from api.events import responses as event_responses
 from api.events import routes
 from api.events.query import EventsQueried
 from api.events.requests import ReplayRequest, UndoRequest
+from api.events.responses import UndoneJson
 from api.http.ids import FormIds, uuid
 from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
 from api.http.streams import LimitedStream
-from pipeline.domain.errors import InvalidInput
+from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
+from pipeline.domain.tenants import Access
 from pipeline.events.event_view import EventView
 from pipeline.events.store import Progress
 
@@ -117,16 +119,34 @@ async def retry(
     return back(request, f"/events/{replayed['id']}", done=done)
 
 
+@router.get("/events/{event_id}/undo")
+async def plan_undo(event_id: str, request: Request, api: Given, session: Viewing) -> Response:
+    """Show what an undo would do: a page that a browser may load again."""
+    session.grant.require(Access.WRITE)
+
+    async def plan(*, force: bool) -> UndoneJson:
+        wanted = UndoRequest(force=force, dry_run=True)
+        return await routes.undo(event_id, api, session.project, session.grant, wanted)
+
+    changed_since = ""
+    try:
+        planned = await plan(force=False)
+    except Conflict as conflict:  # memories that changed since then: the rest can be undone
+        planned, changed_since = await plan(force=True), str(conflict)
+    return show(request, "undo.html", plan=planned, event_id=event_id, changed_since=changed_since)
+
+
 @router.post("/events/{event_id}/undo")
 async def undo(
     event_id: str, request: Request, api: Given, session: Changing, fields: Form
 ) -> Response:
-    """Show what an undo would do; do it once that is confirmed."""
-    request_body = UndoRequest(force=fields.flag("force"), dry_run=not fields.flag("confirmed"))
-    undone = await routes.undo(event_id, api, session.project, session.grant, request_body)
-    if not request_body.dry_run:
-        return back(request, f"/events/{event_id}", done="undone")
-    return show(request, "undo.html", plan=undone, event_id=event_id, force=request_body.force)
+    """Undo the event, or lead to what that would do if it is not confirmed."""
+    confirmed = fields.flag("confirmed")
+    wanted = UndoRequest(force=fields.flag("force"), dry_run=not confirmed)
+    await routes.undo(event_id, api, session.project, session.grant, wanted)
+    if not confirmed:
+        return back(request, f"/events/{event_id}/undo")
+    return back(request, f"/events/{event_id}", done="undone")
 
 
 async def _shown(

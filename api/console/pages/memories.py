@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from api.console.cursors import PAGE, At, PageCursor
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
-from api.console.rendering import back, show_beside
+from api.console.rendering import back, show, show_beside
 from api.console.session import Changing, Viewing
 from api.dependencies import Api, Given
 from api.http.ids import FormIds, uuid
@@ -105,8 +105,13 @@ async def memory(
 async def edit(
     memory_id: str, request: Request, api: Given, session: Changing, fields: Form
 ) -> Response:
-    """Change the text."""
+    """Change the text, unless the memory has changed since the form was shown."""
     change = checked(UpdateRequest, text=fields.text("text"))
+    shown = fields.text("version")
+    if shown:
+        row = await api.stores.ledger.memories.get(session.project.id, uuid("memory_id", memory_id))
+        if shown != str(row.version):
+            return show(request, "changed.html", status=409, memory=row, text=fields.text("text"))
     await routes.update(memory_id, change, api, session.project, session.grant)
     return back(request, f"/memories/{memory_id}", done="edited")
 

@@ -14,6 +14,7 @@ from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import (
     COOKIE,
+    ConsoleSession,
     Genuine,
     base_of,
     grant_of,
@@ -21,6 +22,7 @@ from api.console.session import (
     remember,
     require_same_origin,
 )
+from api.console.unsent import carried_form
 from api.dependencies import Api, Given
 from pipeline.tenants.secret import Secret
 
@@ -41,7 +43,7 @@ async def start(request: Request) -> Response:
 @router.get("/sign-in")
 async def form(request: Request, next: str = "") -> Response:
     """The form for an API key."""
-    return show(request, "signin.html", next=next, error=None)
+    return show(request, "signin.html", next=next, error=None, unsent=None)
 
 
 @router.post("/sign-in")
@@ -52,9 +54,17 @@ async def sign_in(request: Request, api: Given, fields: Form) -> Response:
     key, wanted = fields.text("key"), fields.text("next")
     grant = await api.keys.grant(key, address) if key else None
     if grant is None:
-        return show(request, "signin.html", status=401, next=wanted, error=WRONG_KEY)
+        return show(
+            request, "signin.html", status=401, next=wanted, error=WRONG_KEY,
+            unsent=carried_form(fields),
+        )  # fmt: skip
     await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
     token = await api.stores.ledger.console_sessions.open(grant, lifetime(api.settings))
+    if (unsent := carried_form(fields)) is not None:
+        request.state.session = ConsoleSession(token.key, grant)
+        page = show(request, "unsent.html", unsent=unsent)
+        remember(page, request, token, api.settings)
+        return page
     return _entered(request, api, token, wanted)
 
 
@@ -71,10 +81,10 @@ async def enter(token: str, request: Request, api: Given) -> Response:
     sessions = api.stores.ledger.console_sessions
     opened = await sessions.redeem(Secret(token), lifetime(api.settings))
     if opened is None:
-        return show(request, "signin.html", status=401, next="", error=USED_LINK)
+        return show(request, "signin.html", status=401, next="", error=USED_LINK, unsent=None)
     if await grant_of(opened.key, api) is None:
         await sessions.close(opened)
-        return show(request, "signin.html", status=401, next="", error=ENDED_KEY)
+        return show(request, "signin.html", status=401, next="", error=ENDED_KEY, unsent=None)
     return _entered(request, api, opened, "")
 
 

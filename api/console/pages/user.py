@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
 
 from api.audit import recording as audit
 from api.auth.users import NamedOwner, require_own
 from api.console.cursors import MOST_SKIPPED, PAGE, PageCursor
-from api.console.forms import Fields, Form, checked, first_value, know_visitor
+from api.console.forms import Fields, Form, checked, first_text, first_value, know_visitor
 from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, number_in, show, show_beside
 from api.dependencies import Api, Given, api_of
@@ -64,10 +64,15 @@ class UserRoute(PageRoute):
     error_template = "user_error.html"
     error_policy = _policy(["*"])
 
-    def error_values(self, request: Request) -> Mapping[str, Any]:
-        """The visit, if its token is valid: then the page leads back."""
+    async def error_values(self, request: Request, _: Exception) -> Mapping[str, Any]:
+        """The visit, if its token is valid: then the page leads back. And what was written."""
         visit = getattr(request.state, "visit", None)
-        return {"visit": visit, "own": _base(request.app.state.api.settings)}
+        written = "" if request.method == "GET" else await first_text(request, "text")
+        return {
+            "visit": visit,
+            "own": _base(request.app.state.api.settings),
+            "written": written,
+        }
 
 
 router = APIRouter(prefix="/user", route_class=UserRoute, include_in_schema=False)
@@ -136,6 +141,14 @@ async def enter(request: Request, api: Given) -> Response:
     page = show(request, "user_enter.html", own=_base(api.settings))
     page.headers["Content-Security-Policy"] = _policy(["*"])
     return page
+
+
+@router.get("/memories/{path:path}")
+@router.get("/download")
+@router.get("/erase")
+async def only_forms(request: Request) -> Response:
+    """Lead to the first page: these addresses take only forms, which carry the token."""
+    return RedirectResponse(f"{_base(request.app.state.api.settings)}/", status_code=303)
 
 
 @router.post("")

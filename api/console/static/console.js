@@ -61,8 +61,22 @@ document.addEventListener("end", () => leaving || location.reload());
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
   if (question && !confirm(question)) event.preventDefault();
+  const form = event.target;
+  if (form.method === "post" && !event.defaultPrevented) {
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "1";
+    form.setAttribute("aria-busy", "true");
+    setTimeout(() => ready(form), 20000);
+  }
   leaving = !event.defaultPrevented;
 });
+
+// A form is sent once, also by a double click; again after a time, or when the page is shown again.
+function ready(form) {
+  delete form.dataset.sent;
+  form.removeAttribute("aria-busy");
+}
+addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach(ready));
 
 // Tick all boxes of a list.
 document.addEventListener("change", (event) => {

@@ -285,6 +285,7 @@ async def test_an_event_is_followed_until_it_ends(site: Site) -> None:
         await opened.page.wait_for_selector(".state.succeeded")
         await opened.page.wait_for_selector("text=Undo")
         await opened.click("text=Undo …", "text=Nothing has changed yet")
+        await opened.page.reload(wait_until="commit")
         await opened.click("button.danger", "text=The changes of the event are undone.")
         assert opened.faults == []
 
@@ -372,6 +373,62 @@ async def test_what_needs_scripts_is_not_shown_without_them(site: Site) -> None:
                         shown.add(path)
         assert shown >= {"/live", "/inbox", "/graph?user_id=maya"} if scripts else not shown
     await site.service.client.post(f"/v1/suggestions/{suggestion_id}/dismiss/")
+
+
+async def test_a_double_click_sends_a_form_once(site: Site) -> None:
+    await site.service.add("I own a kite.", user_id="kim")
+    [memory] = await site.service.listed(user_id="kim")
+    path = f"/console/memories/{memory['id']}"
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        sent: list[str] = []
+
+        clicked_again = asyncio.Event()
+
+        async def slow(route: Route) -> None:
+            sent.append(route.request.url)
+            await clicked_again.wait()
+            await route.continue_()
+
+        async def is_sent() -> bool:
+            return bool(sent)
+
+        await opened.page.route(f"**{path}/pin", slow)
+        await opened.open(path)
+        box = await opened.page.locator("button:has-text('Pin')").bounding_box()
+        assert box is not None
+        place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        await opened.page.mouse.click(*place)
+        await wait_until(is_sent, within_s=30, what="the form is sent")
+        await opened.page.mouse.click(*place)
+        clicked_again.set()
+        await opened.sees("No model changes this memory now")
+        assert len(sent) == 1
+        assert opened.faults == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_a_text_survives_the_end_of_the_session(site: Site, scripts: bool) -> None:
+    user_id = f"eve-{scripts}"
+    await site.service.add("I own a lamp.", user_id=user_id)
+    [memory] = await site.service.listed(user_id=user_id)
+    path = f"/console/memories/{memory['id']}"
+    async with tab(site.browser, site.url, site.service.key, java_script_enabled=scripts) as opened:
+        await opened.open(path)
+        await opened.page.fill("textarea[name=text]", "User owns a\nred lamp")
+        await opened.page.context.clear_cookies()
+        await opened.click("button:has-text('Save')", "text=Your session has ended")
+        if scripts:
+            assert await opened.violations() == []
+        await opened.page.fill("input[name=key]", site.service.key)
+        await opened.click("main button:has-text('Sign in')", "text=You are signed in")
+        if scripts:
+            assert await opened.violations() == []
+        await opened.click("button:has-text('Send it now')", "text=The text is changed")
+        await opened.page.goto(f"{site.url}{path}/edit", wait_until="commit")
+        await opened.sees("Nothing was sent or changed")
+    assert [row["memory"] for row in await site.service.listed(user_id=user_id)] == [
+        "User owns a\nred lamp"
+    ]
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -294,3 +294,31 @@ async def test_a_long_text_is_shown_in_short_with_the_whole_behind_a_button(
     assert "coffee" in short
     assert len(short) < 400
     assert LONG in whole
+
+
+async def test_an_edit_of_a_memory_that_has_changed_asks_first(
+    service: Service, browser: Browser
+) -> None:
+    """A second tab has the text of before."""
+    await service.add("I live in Berlin.")
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}/edit"
+    for version, text, status in (("1", "User lives in Bonn", 303), ("1", "In Bern", 409)):
+        answer = await browser.send(path, text=text, version=version)
+        assert answer.status_code == status
+    assert "User lives in Bonn" in text_of(answer)
+    assert "In Bern" in text_of(answer)
+    assert [row["memory"] for row in await service.listed()] == ["User lives in Bonn"]
+    assert 'name="version" value="2"' in answer.text
+    assert (await browser.send(path, text="In Bern", version="2")).status_code == 303
+    assert [row["memory"] for row in await service.listed()] == ["In Bern"]
+
+
+async def test_an_error_shows_what_was_written(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}/feedback"
+    answer = await browser.send(path, feedback="BAD", reason="It is <too> vague")
+    assert answer.status_code == 400
+    assert ">It is &lt;too&gt; vague</textarea>" in answer.text
+    assert f'href="/console/memories/{memory["id"]}">Back to the page' in answer.text

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from sqlalchemy import func, select, update
@@ -201,3 +203,67 @@ async def test_a_read_key_sees_and_changes_nothing(service: Service, browser: Br
         assert refused.status_code == 403
         assert "scope write" in text_of(refused)
     assert "Undo" in await browser.shown(path)
+
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+WRITTEN = 'User lives in "Pots&dam"\non the lake'
+
+
+async def test_a_text_that_was_sent_after_the_sessions_end_is_sent_after_a_sign_in(
+    service: Service, browser: Browser
+) -> None:
+    """Also if the first key is wrong. The form needs a second click, with the new session."""
+    await service.add("I live in Berlin.")
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}/edit"
+    fields = {"csrf": browser.csrf, "text": WRITTEN, "version": "1"}
+    browser.client.cookies.clear()
+    answer = await browser.client.post(path, data=fields, headers=OWN)
+    assert answer.status_code == 401
+    assert WRITTEN in unescape(answer.text)
+    for key, status in (("ml_wrong", 401), (service.key, 200)):
+        sign_in = fields_of(answer.text, "/console/sign-in") | {"key": key}
+        answer = await browser.client.post("/console/sign-in", data=sign_in, headers=OWN)
+        assert answer.status_code == status
+    assert [row["memory"] for row in await service.listed()] == ["User lives in Berlin"]
+    again = fields_of(answer.text, path)
+    assert again["csrf"] not in ("", browser.csrf)
+    assert (await browser.client.post(path, data=again, headers=OWN)).status_code == 303
+    assert [row["memory"] for row in await service.listed()] == [WRITTEN]
+
+
+async def test_a_form_of_an_earlier_session_is_offered_again(
+    service: Service, browser: Browser
+) -> None:
+    """Somebody signs in again in another tab."""
+    await service.add("I live in Berlin.")
+    path = f"/console/memories/{(await service.listed())[0]['id']}/edit"
+    fields = {"csrf": browser.csrf, "text": WRITTEN}
+    await browser.sign_in(service.key)
+    answer = await browser.client.post(path, data=fields, headers=OWN)
+    assert answer.status_code == 403
+    again = fields_of(answer.text, path)
+    assert (await browser.client.post(path, data=again, headers=OWN)).status_code == 303
+    assert [row["memory"] for row in await service.listed()] == [WRITTEN]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}])
+async def test_a_form_that_may_be_of_another_site_is_not_offered_again(
+    service: Service, browser: Browser, headers: dict[str, str]
+) -> None:
+    await service.add("I live in Berlin.")
+    path = f"/console/memories/{(await service.listed())[0]['id']}/edit"
+    forged = {"csrf": "x", "text": WRITTEN}
+    signed_in = await browser.client.post(path, data=forged, headers=headers)
+    browser.client.cookies.clear()
+    unknown = await browser.client.post(path, data=forged, headers=headers)
+    assert (signed_in.status_code, unknown.status_code) == (403, 401)
+    assert path not in signed_in.text
+    assert "Pots" not in unknown.text
+
+
+def fields_of(page: str, action: str) -> dict[str, str]:
+    """The hidden fields of the form with this address."""
+    [form] = re.findall(rf'(?s)<form[^>]*action="{re.escape(action)}"[^>]*>(.*?)</form>', page)
+    pairs = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form)
+    return {name: unescape(value) for name, value in pairs}

@@ -66,6 +66,7 @@ CASES: dict[tuple[str, str], list[PageCase]] = {
         PageCase(WRITE, {"content": "I moved to Lima."}),
         PageCase(WRITE, {"dry_run": "1"}),
     ],
+    ("GET", EVENT + "/undo"): [PageCase(WRITE)],
     ("POST", EVENT + "/undo"): [PageCase(WRITE), PageCase(WRITE, {"confirmed": "1"})],
     ("GET", "/console/memories"): [
         PageCase(READ),
