@@ -161,7 +161,7 @@ DONE = {
     "merged": "The entities are merged.",
     "split": "The merge is taken back.",
     "entity-deleted": "The entity is deleted.",
-    "all-retried": "The events are queued again, at the end of their lanes.",
+    "all-retried": "The events are queued again, at the end of the queues of their users.",
     "webhook-deleted": "The webhook is deleted.",
     "due": "The delivery is sent again.",
     "saved": "Saved.",
@@ -174,7 +174,7 @@ DONE = {
     "switched": "The memories of the replay are in force.",
     "discarded": "The replay is discarded.",
     "accepted": "Accepted. This page follows the event until it ends.",
-    "retried": "The event is queued again, at the end of its lane.",
+    "retried": "The event is queued again, at the end of the queue of its user.",
     "dry-run": "This is a dry run: its receipt shows what would be stored.",
     "undone": "The changes of the event are undone.",
 }

@@ -68,10 +68,21 @@ async def graph(
 
 
 @router.get("/graph/{node_id}")
-async def entity(node_id: str, request: Request, api: Given, session: Viewing) -> Response:
-    """One entity, with those that are merged into it."""
+async def entity(
+    node_id: str, request: Request, api: Given, session: Viewing, ids: FormIds
+) -> Response:
+    """One entity, with those that are merged into it. With ids: also those it can merge into."""
     row = await routes.get_entity(uuid("node_id", node_id), api, session.project)
-    return show(request, "entity.html", entity=row)
+    others: list[dict[str, Any]] = []
+    if ids:
+        answer = await routes.neighbourhood(
+            api, session.project, request, NeighbourhoodQuery(), PageRange(1, DRAWN), ids
+        )
+        nodes = _picture(answer["results"])["nodes"]
+        others = sorted(
+            (node for node in nodes if node["id"] != row["id"]), key=lambda node: node["name"]
+        )
+    return show(request, "entity.html", entity=row, others=others)
 
 
 @router.post("/graph/{node_id}/rename")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 
@@ -30,6 +31,8 @@ from pipeline.domain.conflicts import ConflictState
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.suggestions import SuggestionState
+from pipeline.domain.tenants import ProjectId
+from pipeline.stores import Ledger
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
@@ -67,6 +70,7 @@ async def inbox(
             stored = await ledger.suggestions.page(project.id, state=chosen, **window)
             rows = [suggestion_responses.suggestion(row) for row in stored.rows]
             count = stored.count
+    owners = await _owners(ledger, project.id, rows)
     [view] = await ledger.projects.views(project.organization_id, project.id)
     older = {"page": str(page.number + 1)} if page.offset + len(rows) < count else None
     schedule = view.curator and CuratorSchedule.model_validate(view.curator)
@@ -78,6 +82,7 @@ async def inbox(
             "state": state,
             "rows": rows,
             "count": count,
+            "owners": owners,
             "older": older,
             "schedule": schedule,
             "owner": ids,
@@ -159,6 +164,27 @@ async def cancel(curator_run_id: str, request: Request, api: Given, session: Cha
     """End an open run; its suggestions stay."""
     await curator_routes.cancel(curator_run_id, api, session.project)
     return back(request, "/inbox", done="ended", kind="curator")
+
+
+async def _owners(
+    ledger: Ledger, project_id: ProjectId, rows: Sequence[Mapping[str, Any]]
+) -> dict[Any, Mapping[str, Any]]:
+    """The ids of the owner of each suggestion or conflict, by its id, as far as it has memories."""
+    wanted = {
+        row["id"]: [
+            UUID(str(memory["memory_id"]))
+            for memory in row.get("targets") or row.get("memories", ())
+        ]
+        for row in rows
+    }
+    ids = sorted({memory_id for memory_ids in wanted.values() for memory_id in memory_ids})
+    scopes = {memory.id: memory.scope for memory in await ledger.memories.active(project_id, ids)}
+    return {
+        row_id: {name: getattr(scopes[memory_id], name) for name in ENTITY_IDS}
+        for row_id, memory_ids in wanted.items()
+        for memory_id in memory_ids
+        if memory_id in scopes
+    }
 
 
 def _state(states: Any, state: str) -> Any:

@@ -48,6 +48,13 @@ if (!CSS.supports("selector(::details-content)")) {
 addEventListener("resize", () => document.querySelectorAll("figure[data-chart]").forEach((figure) =>
   figure.plot && figure.plot.setSize({ width: figure.clientWidth, height: 180 })));
 document.addEventListener("htmx:after:swap", drawAll);
+// An update keeps open what a person has opened: the new part of the page has it closed.
+const opened = new Set();
+document.addEventListener("click", (event) => {
+  const part = event.target.closest("summary")?.parentElement;
+  if (part) setTimeout(() => opened[part.open ? "add" : "delete"](part));
+});
+document.addEventListener("htmx:after:swap", () => opened.forEach((part) => { part.open = true; }));
 document.addEventListener("htmx:after:swap", () => {
   const event = document.querySelector("#event[hx-sse\\:connect]");
   if (event) event.dataset.updated = "1";
@@ -153,7 +160,7 @@ function drawGraph(box) {
     .nodeCanvasObjectMode(() => "after")
     .nodeCanvasObject((node, canvas, scale) => write(canvas, node.name, node.x, node.y + 8 / scale + 3, 11 / scale, ink))
     .nodeLabel(() => "").linkLabel(() => "")
-    .onNodeClick((node) => { location.href = box.dataset.entity + node.id; })
+    .onNodeClick((node) => { location.href = box.dataset.entity + node.id + location.search; })
     .onLinkClick((link) => { location.href = box.dataset.event + link.event; })
     .cooldownTime(matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 4000);
   graph.onEngineStop(() => graph.zoomToFit(0, 40));

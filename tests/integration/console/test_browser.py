@@ -188,6 +188,18 @@ async def test_live_shows_a_new_event_by_itself(site: Site) -> None:
         assert opened.faults == []
 
 
+async def test_an_update_keeps_open_what_a_person_has_opened(site: Site) -> None:
+    await site.service.add("I own a tent.")
+    async with tab(site.browser, site.url, site.service.key) as opened:
+        await opened.open("/console/live")
+        await opened.unfold("summary:has-text('As a table')", "table[aria-label='Events a minute']")
+        for text in ("I own a sledge.", "I own a canoe."):
+            event_id = await site.service.add(text)
+            await opened.page.locator(f"#e-{event_id}").wait_for()
+            assert await opened.page.locator("table[aria-label='Events a minute']").is_visible()
+        assert opened.faults == []
+
+
 async def test_live_says_that_the_ledger_is_down_and_goes_on_after_that(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,6 +160,13 @@ async def test_a_suggestion_is_accepted_with_an_edit(service: Service, browser: 
     assert [row["memory"] for row in await service.listed()] == ["User lives in Berlin"]
 
 
+async def test_suggestions_and_their_owner_are_shown(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    await suggest(service, "UPDATE", "User lives in Potsdam")
+    page = await browser.get("/console/inbox")
+    assert '<a href="/console/memories?user_id=maya">' in page.text
+
+
 async def test_suggestions_are_decided_in_bulk(service: Service, browser: Browser) -> None:
     await service.add("I live in Berlin.")
     ids = [await suggest(service, kind, None) for kind in ("DELETE", "UPDATE")]
@@ -178,13 +185,18 @@ async def test_the_graph_is_shown_and_its_entities_changed(
     page = await browser.get("/console/graph", user_id="maya")
     assert "Siemens" in page.text
     entities = dict(
-        re.findall(r'/console/graph/([\w-]{36})"><bdi class="words">([^<]+)', page.text)
+        re.findall(
+            r'/console/graph/([\w-]{36})\?user_id=maya"><bdi class="words">([^<]+)', page.text
+        )
     )
     node = next(node for node, name in entities.items() if name == "Siemens")
     path = f"/console/graph/{node}"
     renamed = await browser.send(f"{path}/rename", name="Siemens AG")
     assert "Siemens AG" in await browser.shown(renamed.headers["location"])
     other = next(key for key in entities if key != node)
+    chosen = await browser.get(path, user_id="maya")
+    assert f'<option value="{other}">{html.escape(entities[other])}</option>' in chosen.text
+    assert f'<option value="{node}"' not in chosen.text
     merged = await browser.send(f"{path}/merge", into=other)
     assert merged.status_code == 303
     assert (await browser.send(f"{path}/split")).status_code == 303
