@@ -251,3 +251,10 @@ async def test_the_inbox_and_the_replays_are_those_of_an_owner(
     assert "maya" in replayed
     assert "ines" not in replayed
     assert "No replay" in await browser.shown("/console/replays", user_id="nobody")
+
+
+async def test_the_key_of_the_own_session_is_marked(service: Service, browser: Browser) -> None:
+    await service.client.post("/v1/keys/", json={"name": "other", "scope": "read"})
+    page = await browser.get("/console/admin")
+    assert page.text.count("your session</span>") == 1
+    assert page.text.count("Revoke it, and end your session?") == 1
