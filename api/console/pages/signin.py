@@ -22,7 +22,7 @@ from api.console.session import (
     remember,
     require_same_origin,
 )
-from api.console.unsent import carried_form
+from api.console.unsent import carried_form, is_own
 from api.dependencies import Api, Given
 from pipeline.tenants.secret import Secret
 
@@ -60,7 +60,7 @@ async def sign_in(request: Request, api: Given, fields: Form) -> Response:
         )  # fmt: skip
     await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
     token = await api.stores.ledger.console_sessions.open(grant, lifetime(api.settings))
-    if (unsent := carried_form(fields)) is not None:
+    if is_own(request, api.settings) and (unsent := carried_form(fields)) is not None:
         request.state.session = ConsoleSession(token.key, grant)
         page = show(request, "unsent.html", unsent=unsent)
         remember(page, request, token, api.settings)

@@ -260,6 +260,9 @@ async def test_a_form_that_may_be_of_another_site_is_not_offered_again(
     assert (signed_in.status_code, unknown.status_code) == (403, 401)
     assert path not in signed_in.text
     assert "Pots" not in unknown.text
+    carried = {"key": service.key, "unsent": path.removeprefix("/console"), "unsent.text": "Mine"}
+    entered = await browser.client.post("/console/sign-in", data=carried, headers=headers)
+    assert (entered.status_code, path in entered.text) in ((303, False), (403, False))
 
 
 def fields_of(page: str, action: str) -> dict[str, str]:
