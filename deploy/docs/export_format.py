@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -74,7 +75,7 @@ def _type(line: type[BaseModel]) -> str:
 def _section(heading: str, model: type[BaseModel]) -> str:
     scope = SCOPE if issubclass(model, Scoped) else ""
     head = ("field", "value", "default")
-    return f"{heading}\n\n{model.__doc__}\n\n{scope}{table(head, _rows(model))}\n"
+    return f"{heading}\n\n{inspect.getdoc(model)}\n\n{scope}{table(head, _rows(model))}\n"
 
 
 def _rows(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
