@@ -476,7 +476,7 @@ async def test_rare_filters_are_folded_on_a_phone_unless_one_is_in_use(
 
 
 async def field_is_used(opened: Tab, name: str) -> bool:
-    """Tell if a person can type into a field, and screen readers are told of it."""
+    """Tell if a person can type into a field, and screen readers name it."""
     field = opened.page.locator(f"main input[name={name}]")
     await field.fill("chat")
     named = opened.page.get_by_role("main").get_by_role("textbox", name="App")

@@ -235,7 +235,7 @@ async def test_a_text_that_was_sent_after_the_sessions_end_is_sent_after_a_sign_
 async def test_a_form_of_an_earlier_session_is_offered_again(
     service: Service, browser: Browser
 ) -> None:
-    """Somebody signs in again in another tab."""
+    """A person signs in again in another tab."""
     await service.add("I live in Berlin.")
     path = f"/console/memories/{(await service.listed())[0]['id']}/edit"
     fields = {"csrf": browser.csrf, "text": WRITTEN}
