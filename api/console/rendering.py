@@ -220,7 +220,7 @@ def merged(query: Mapping[str, str], more: Mapping[str, str]) -> str:
 
 
 def in_use(names: Sequence[str], query: Mapping[str, str]) -> int:
-    """How many of these fields have a value in the query string."""
+    """Count these fields that have a value in the query string."""
     return sum(1 for name in names if query.get(name))
 
 

@@ -91,7 +91,7 @@ class UnsentForm:
         return [(name, value) for name, values in self.values.items() for value in values]
 
     def texts(self) -> list[tuple[str, str]]:
-        """What a person has written, with labels."""
+        """The texts that a person has written, with their labels."""
         return [(TEXTS[name], value) for name, value in self.pairs() if name in TEXTS and value]
 
     def as_fields(self) -> list[tuple[str, str]]:

@@ -149,8 +149,8 @@ async def test_filters_have_an_address(service: Service, browser: Browser) -> No
 
 async def test_undo_shows_its_plan_first(service: Service, browser: Browser) -> None:
     path = f"/console/events/{await service.add('I live in Berlin.')}"
-    asked = await browser.send(f"{path}/undo")
-    assert asked.headers["location"] == f"{path}/undo"
+    unconfirmed = await browser.send(f"{path}/undo")
+    assert unconfirmed.headers["location"] == f"{path}/undo"
     for _ in range(2):  # a page that can be loaded again
         assert "Nothing has changed yet" in await browser.shown(f"{path}/undo")
     assert len(await service.listed()) == 1
