@@ -61,6 +61,7 @@ MENU: Mapping[str, Sequence[MenuEntry]] = {
         MenuEntry("Health", "/health", "h"),
     ),
     "Memory": (
+        MenuEntry("Users", "/users", "o"),
         MenuEntry("Memories", "/memories", "m"),
         MenuEntry("Search", "/search", "s"),
         MenuEntry("Graph", "/graph", "r"),

@@ -27,6 +27,8 @@ KINDS: Mapping[str, str] = {
 }
 
 
+# Newest owners of each kind among which a part of an id or name is looked for.
+LOOKED_THROUGH = 10_000
 # Owners whose metadata, of 32 kB at most each, is read at once.
 DESCRIBED_AT_ONCE = 100
 
@@ -84,6 +86,16 @@ class Owners:
         """The owners with this id that have memories or are registered, one of a kind."""
         values = {"id": owner_id, "limit": len(KINDS)}
         return await self._owners(statement("owner"), project_id, kind, values)
+
+    async def matching(
+        self, project_id: ProjectId, text: str, *, kind: str | None = None, limit: int
+    ) -> list[Owner]:
+        """The newest owners whose id or name has this text in it, whatever the case.
+
+        Among the newest LOOKED_THROUGH of each kind; an id that equals the text is always returned.
+        """
+        values = {"text": text, "limit": limit, "among": LOOKED_THROUGH}
+        return await self._owners(statement("matching_owners"), project_id, kind, values)
 
     async def totals(self, project_id: ProjectId, *, registered: bool = True) -> dict[str, int]:
         """Numbers of owners by kind, without temporary runs.

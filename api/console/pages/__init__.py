@@ -23,12 +23,13 @@ from api.console.pages import (
     trends,
     user,
     user_tokens,
+    users,
     views,
 )
 from pipeline.settings import Settings
 
 FEATURES = (
-    *(signin, live, events, memories, search, inbox, graph, failures, costs, replays),
+    *(signin, live, events, users, memories, search, inbox, graph, failures, costs, replays),
     *(proofs, admin, user_tokens, playground, audit, trends, views),
 )
 

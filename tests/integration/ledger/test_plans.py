@@ -24,6 +24,7 @@ import pytest
 import pipeline
 from pipeline.curator.store import RunLimits
 from pipeline.domain.events import FailureCode
+from pipeline.domain.tenants import ProjectId
 from pipeline.ingest import profiles
 from pipeline.lanes.load import LoadView
 from pipeline.ledger.sql_files import PART
@@ -62,6 +63,7 @@ DECLARED: Mapping[str, tuple[int, str]] = {
     ),
     r"WITH scope AS \(SELECT facts.id": (10_100, "a scope of at most MOST_WHOLE is read whole"),
     r"WITH reads AS \(SELECT": (8_000, "lookups of words have a limit"),
+    r"WITH entry AS MATERIALIZED .* strpos\(": (10_100, "the newest LOOKED_THROUGH of a kind"),
 }
 # Routes whose work is that of a whole project or installation, by design.
 WHOLE = {
@@ -255,10 +257,12 @@ async def writes(server: Filled) -> None:
 
 
 async def jobs(server: Filled) -> None:
-    """Run the statements of the sweeper's ticks and of its jobs."""
+    """Run the statements of the sweeper's ticks and of its jobs, and one of the console."""
     engine, ledger = server.service.engine, server.service.engine.ledger
     load = LoadView(ledger.engine)
+    large = ProjectId(UUID(server.large.holding.project_id))
     for name, job in {
+        "page of users": ledger.owners.matching(large, "u77", limit=50),
         "circuits": ledger.circuits.down(),
         "release": ledger.due_lanes.release(FailureCode.LLM_UNAVAILABLE, limit=10),
         "load": load.lanes(),

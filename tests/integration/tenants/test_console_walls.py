@@ -99,6 +99,11 @@ CASES: dict[tuple[str, str], list[PageCase]] = {
     ("POST", "/console/inbox/conflicts/{conflict_id}"): [PageCase(WRITE, {"keep": "both"})],
     ("POST", "/console/inbox/curator"): [PageCase(WRITE, {"agent_id": "mine"})],
     ("POST", "/console/inbox/curator/{curator_run_id}/cancel"): [PageCase(WRITE)],
+    ("GET", "/console/users"): [
+        PageCase(READ),
+        PageCase(READ, {"kind": "user"}),
+        PageCase(READ, {"part": "maya"}),
+    ],
     ("GET", "/console/graph"): [
         PageCase(READ),
         PageCase(READ, {"user_id": "maya"}),
