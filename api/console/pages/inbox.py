@@ -85,7 +85,7 @@ async def inbox(
             "owners": owners,
             "older": older,
             "schedule": schedule,
-            "owner": ids,
+            "owner_ids": ids,
         },
     )
 
