@@ -90,7 +90,7 @@ class Owners:
     async def matching(
         self, project_id: ProjectId, text: str, *, kind: str | None = None, limit: int
     ) -> list[Owner]:
-        """The newest owners whose id or name has this text in it, whatever the case.
+        """The newest owners whose id or name has this text in it, in upper or lower case.
 
         Among the newest LOOKED_THROUGH of each kind; an id that equals the text is always returned.
         """

@@ -1,5 +1,5 @@
--- The owners of these kinds whose id or name has a text in it, newest first, whatever the case: among the
--- newest of each kind, and an id that equals the text. Temporary and private runs are left out.
+-- The owners of these kinds whose id or name has a text in it, in upper or lower case, newest first: among
+-- the newest of each kind, and an id that equals the text. Temporary and private runs are left out.
 WITH {entries_of_owners.sql}, with_memories AS (
     SELECT k.kind, b.id
     FROM unnest(CAST(:kinds AS text[])) k (kind), LATERAL (
