@@ -228,11 +228,11 @@ async def test_lists_of_rows_of_scopes_are_those_of_the_ids(service: Service) ->
     for path in ("/v1/memories/events/", "/v1/curator/runs/", "/v1/replays/"):
         every = (await service.client.get(path)).json()
         rows = {}
-        for user in ("maya", "ines", "nobody"):
+        for user in ("maya", "ines", "unknown"):
             page = (await service.client.get(path, params={"user_id": user})).json()
             assert page["count"] == len(page["results"])
             rows[user] = page["results"]
-        assert (len(rows["maya"]), len(rows["ines"]), rows["nobody"]) == (1, 1, [])
+        assert (len(rows["maya"]), len(rows["ines"]), rows["unknown"]) == (1, 1, [])
         assert every["count"] == 2
         newest_first = rows["ines"] + rows["maya"]
         assert [row["id"] for row in every["results"]] == [row["id"] for row in newest_first]

@@ -239,18 +239,18 @@ async def test_the_inbox_and_the_replays_are_those_of_an_owner(
         assert (await browser.send("/console/inbox/curator", user_id=user)).status_code == 303
         assert (await browser.send("/console/replays", user_id=user)).status_code == 303
     runs = {}
-    for user in ("maya", "ines", "nobody"):
+    for user in ("maya", "ines", "unknown"):
         page = (await browser.get(f"/console/inbox?kind=curator&user_id={user}")).text
         runs[user] = set(re.findall(r"/console/inbox/curator/([\w-]{36})/cancel", page))
         for kind in ("suggestions", "conflicts"):
             shown = (await browser.get(f"/console/inbox?kind={kind}&user_id={user}")).text
             assert f"user_id={user}" in shown  # the tabs keep the filter
-    assert (len(runs["maya"]), len(runs["ines"]), runs["nobody"]) == (1, 1, set())
+    assert (len(runs["maya"]), len(runs["ines"]), runs["unknown"]) == (1, 1, set())
     assert runs["maya"].isdisjoint(runs["ines"])
     replayed = await browser.shown("/console/replays", user_id="maya")
     assert "maya" in replayed
     assert "ines" not in replayed
-    assert "No replay" in await browser.shown("/console/replays", user_id="nobody")
+    assert "No replay" in await browser.shown("/console/replays", user_id="unknown")
 
 
 async def test_the_key_of_the_own_session_is_marked(service: Service, browser: Browser) -> None:

@@ -164,7 +164,7 @@ OWNERS: Sequence[Mapping[str, str]] = (
     {"user_id": "u1"},
     {"agent_id": "helper", "user_id": "u2"},
     {"run_id": "r5"},
-    {"user_id": "nobody"},
+    {"user_id": "unknown"},
 )
 
 
