@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from pydantic import SecretStr
 
@@ -19,10 +20,8 @@ from pipeline.adapters.llm_json import JsonLLM
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.openai_http import PROVIDER as OPENAI_COMPATIBLE
 from pipeline.adapters.provider_calls import RemoteModel
-from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
-from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.domain.errors import InvalidInput, StoreUnavailable
 from pipeline.domain.summaries import SummaryAfter
 from pipeline.events.notifications import EndNotifications, Receiver
@@ -43,7 +42,14 @@ from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.models.override import ModelFactory
 from pipeline.models.prompted import PromptedModel
 from pipeline.models.vector_length import LengthChecked
-from pipeline.ports import CompactableStore, Embedder, MemoryModel, Reranker, VectorStore
+from pipeline.ports import (
+    CompactableStore,
+    Embedder,
+    MemoryModel,
+    Reranker,
+    VectorStore,
+    WebhookSender,
+)
 from pipeline.seals.keys import SealKeys
 from pipeline.settings import Settings, openai_environment
 from pipeline.startup import required
@@ -52,6 +58,7 @@ from pipeline.vector_index.compaction import Compaction
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
 from pipeline.webhooks.delivery import WebhookDelivery
+from pipeline.webhooks.sender_on_demand import SenderOnDemand
 from pipeline.webhooks.store import Webhooks
 
 # Seconds that a worker collects stale vectors before it writes them, so that a collection gets one
@@ -183,12 +190,20 @@ def build_summary_after(settings: Settings) -> SummaryAfter | None:
     return SummaryAfter(settings.summary_messages, settings.summary_tokens)
 
 
+def build_webhook_sender(settings: Settings) -> WebhookSender:
+    """The HTTP client of webhooks. The caller closes it."""
+    # Imported on demand: httpx takes 7 MB of a process that may never deliver a webhook.
+    from pipeline.adapters.sender_httpx import HttpSender  # noqa: PLC0415
+
+    private = settings.webhook_private == "on"
+    return HttpSender(timeout_s=settings.webhook_timeout_s, private=private)
+
+
 def build_webhook_delivery(
     settings: Settings, webhooks: Webhooks
-) -> tuple[WebhookDelivery, HttpSender]:
+) -> tuple[WebhookDelivery, SenderOnDemand]:
     """The delivery of webhooks and its HTTP sender; the caller closes the sender."""
-    private = settings.webhook_private == "on"
-    sender = HttpSender(timeout_s=settings.webhook_timeout_s, private=private)
+    sender = SenderOnDemand(partial(build_webhook_sender, settings))
     webhook_delivery = WebhookDelivery(
         webhooks,
         sender,
@@ -240,6 +255,9 @@ def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
         case "pgvector":
             return Pgvector(ledger.engine)
         case "qdrant":
+            # Imported on demand, as httpx in `build_webhook_sender`.
+            from pipeline.adapters.vectors_qdrant import Qdrant  # noqa: PLC0415
+
             url = required(settings.qdrant_url, "qdrant_url")
             return Qdrant(url, api_key=_secret(settings.qdrant_api_key))
 

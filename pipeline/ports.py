@@ -284,6 +284,9 @@ class WebhookSender(Protocol):
         arrives in time.
         """
 
+    async def close(self) -> None:
+        """Close the connections."""
+
 
 class Dispatcher(Protocol):
     """Publisher of hints to workers. A lost hint delays an event, but never loses it."""

@@ -57,8 +57,8 @@ Deletion = Callable[[], Awaitable[int]]
 # Codes of lanes that wait for a model.
 MODEL_WAITS = (FailureCode.LLM_UNAVAILABLE, FailureCode.LLM_REJECTED)
 PING_S = 2.0
-# Pause after a look that finds no erased events to delete.
-ERASED_EVERY_S = 600.0
+# Pause of a deletion after a run that found no rows. A look for erased events reads every project.
+DELETE_EVERY_S, ERASED_EVERY_S = 10.0, 600.0
 
 
 @dataclass(slots=True)
@@ -74,6 +74,44 @@ class Ramp:
     def rise(self, released: int) -> None:
         """Double the number after a full release; 0 once fewer lanes than that were parked."""
         self.size = min(self.size * 2, LONGEST_RAMP) if released == self.size else 0
+
+
+@dataclass(slots=True)
+class PausingDeletion:
+    """Deletion of one kind of rows, which pauses after a run that found none."""
+
+    delete: Deletion
+    pause_s: float
+    due_at: float = 0.0
+
+    async def run(self) -> int:
+        """Delete some rows and return their number; 0 during a pause."""
+        if time.monotonic() < self.due_at:
+            return 0
+        number = await self.delete()
+        if not number:
+            self.due_at = time.monotonic() + self.pause_s
+        return number
+
+
+def deletions_of(retention: Retention) -> Mapping[str, PausingDeletion]:
+    """The deletions of rows whose retention time is over, by kind."""
+    frequent = {
+        "keys": retention.forget_keys,
+        "outputs": retention.drop_outputs,
+        "answers": retention.forget_answers,
+        "jobs": retention.forget_profile_jobs,
+        "profile_values": retention.forget_profile_values,
+        "past_states": retention.forget_past_states,
+        "runs": retention.forget_private_runs,
+        "audit": retention.forget_audit,
+        "samples": retention.forget_samples,
+        "usage": retention.forget_usage,
+    }
+    return {
+        **{name: PausingDeletion(delete, DELETE_EVERY_S) for name, delete in frequent.items()},
+        "erased": PausingDeletion(retention.forget_erased, ERASED_EVERY_S),
+    }
 
 
 class Sweeper:
@@ -99,8 +137,7 @@ class Sweeper:
         self._load = LoadView(ledger.engine)
         self._dispatcher = dispatcher
         self._hints = ResendHints(ledger, self._load, dispatcher)
-        self._retention = retention
-        self._forget_erased_at = 0.0
+        self._deletions = deletions_of(retention)
         self._ping_store = ping_store
         # Armed at the start: a restart with a corrected key may come after the provider's answer.
         self._models = {code: Ramp(FIRST_RAMP) for code in MODEL_WAITS}
@@ -182,38 +219,12 @@ class Sweeper:
         if closed := await self._conflicts.close_expired(limit=EXPIRED_A_TICK):
             log.info("conflicts_expired", count=closed)
 
-    async def _forget_erased(self) -> int:
-        """Delete erased events and receipts; after a look that finds none, pause.
-
-        Each look reads every project.
-        """
-        if time.monotonic() < self._forget_erased_at:
-            return 0
-        number = await self._retention.forget_erased()
-        if not number:
-            self._forget_erased_at = time.monotonic() + ERASED_EVERY_S
-        return number
-
     async def let_go(self) -> None:
         """Delete the rows whose retention time is over, each kind on its own."""
-        retention = self._retention
-        deletions = {
-            "keys": retention.forget_keys,
-            "outputs": retention.drop_outputs,
-            "answers": retention.forget_answers,
-            "jobs": retention.forget_profile_jobs,
-            "profile_values": retention.forget_profile_values,
-            "past_states": retention.forget_past_states,
-            "runs": retention.forget_private_runs,
-            "erased": self._forget_erased,
-            "audit": retention.forget_audit,
-            "samples": retention.forget_samples,
-            "usage": retention.forget_usage,
-        }
-        counts = dict.fromkeys(deletions, 0)
-        for name, forget in deletions.items():
+        counts = dict.fromkeys(self._deletions, 0)
+        for name, deletion in self._deletions.items():
 
-            async def delete(name: str = name, forget: Deletion = forget) -> None:
+            async def delete(name: str = name, forget: Deletion = deletion.run) -> None:
                 counts[name] = await forget()
 
             delete.__name__ = f"delete_{name}"
@@ -275,6 +286,7 @@ async def run(ready_file: Path | None) -> None:
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    bootstrap.spare_the_collector()
     if ready_file:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
     watchdog = watchdog_of(sweeper, stuck_s=configured.stuck_s)

@@ -23,6 +23,8 @@ from pipeline.watchdog import end_with
 log = structlog.get_logger()
 
 Chore = Callable[[], Awaitable[object]]
+# A job, the pause between its runs and the time limit of a run, in seconds.
+Course = tuple[Chore, float, float | None]
 
 # Minimum age of a stale vector. Workers are still about to write younger ones; turns may wait
 # longer.
@@ -57,28 +59,28 @@ async def under_way(
             dispatcher=dispatcher,
         )
 
-    courses: list[tuple[Chore, float | None]] = [
-        *_erasures(stores),
-        (refresh, CHORE_S),
-        *_repairs(stores),
+    pause_s = settings.sweep_s
+    courses: list[Course] = [
+        *((chore, pause_s, limit_s) for chore, limit_s in _erasures(stores)),
+        (refresh, pause_s, CHORE_S),
+        *((chore, pause_s, limit_s) for chore, limit_s in _repairs(stores)),
         # It ends when no delivery is due, which may be never: a limit would end tries half-way, and
         # their receivers would get them twice. Each try has a limit of its own.
-        (webhook_delivery.deliver, None),
-        (stores.ledger.seals.seal, CHORE_S),
+        (webhook_delivery.deliver, pause_s, None),
+        (stores.ledger.seals.seal, pause_s, CHORE_S),
+        (stores.heal, HEAL_EVERY_S, CHORE_S),
+        (stores.compact, COMPACT_EVERY_S, LONG_CHORE_S),
+        (stores.ledger.statistics.analyze_grown, ANALYZE_EVERY_S, CHORE_S),
     ]
     if stores.mirroring is None:
         await attempt(stores.ledger.graph_outbox.close, limit_s=CHORE_S)
-    slower = (
-        _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S),
-        _again_and_again(stores.compact, pause_s=COMPACT_EVERY_S, limit_s=LONG_CHORE_S),
-        _again_and_again(
-            stores.ledger.statistics.analyze_grown, pause_s=ANALYZE_EVERY_S, limit_s=CHORE_S
-        ),
-    )
+    # Started one after the other: jobs that begin at the same moment open a connection each, which
+    # stays open and takes 3 MB.
+    apart_s = pause_s / len(courses)
     tasks = [
-        asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s, limit_s=limit_s))
-        for chore, limit_s in courses
-    ] + [asyncio.create_task(course) for course in slower]
+        asyncio.create_task(_again_and_again(*course, first_s=number * apart_s))
+        for number, course in enumerate(courses)
+    ]
     for task in tasks:
         task.add_done_callback(end_with)
     yield
@@ -162,8 +164,11 @@ async def attempt(chore: Chore, *, limit_s: float | None) -> None:
         log.error("chore_crashed", chore=name, exc_info=error)
 
 
-async def _again_and_again(chore: Chore, *, pause_s: float, limit_s: float | None) -> None:
-    """Run a job forever, with `pause_s` seconds between two runs."""
+async def _again_and_again(
+    chore: Chore, pause_s: float, limit_s: float | None, *, first_s: float = 0.0
+) -> None:
+    """Run a job forever, first after `first_s` seconds, with `pause_s` seconds between two runs."""
+    await asyncio.sleep(first_s)
     while True:
         await attempt(chore, limit_s=limit_s)
         await asyncio.sleep(pause_s)

@@ -88,6 +88,25 @@ async def test_deliveries_go_on_for_longer_than_any_other_job(
         assert endless.begun == 1
 
 
+async def test_jobs_do_not_begin_at_the_same_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them would open a connection, and the pool keeps it."""
+    endless, begun = Endless(), list[str]()
+    monkeypatch.setattr("pipeline.bootstrap.build_webhook_delivery", lambda *_: (endless, endless))
+
+    async def attempt(chore: Callable[..., Any], *, limit_s: float | None) -> None:
+        begun.append(getattr(chore, "__name__", ""))
+
+    monkeypatch.setattr(sweeper_jobs, "attempt", attempt)
+    settings: Any = SimpleNamespace(sweep_s=3_600.0, profile_pause_s=60.0)
+
+    async def first_began() -> bool:
+        return bool(begun)
+
+    async with sweeper_jobs.under_way(settings, cast("Any", Sealing()), cast("Any", None)):
+        await wait_until(first_began, within_s=WITHIN_S, what="the first job")
+        assert begun == ["erase"]
+
+
 PARTS = [
     *("resume", "restore", "resend_hints", "curate", "summarize"),
     *("close_conflicts", "let_go"),
@@ -110,7 +129,7 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
 
     for name in PARTS:
         monkeypatch.setattr(Sweeper, name, part(name))
-    sweeper = sweeper_with(None)
+    sweeper = sweeper_with(FakeRetention())
     counted = telemetry.sweeper_ticks._value.get()
     await sweeper.tick()
     assert done == PARTS
@@ -169,6 +188,25 @@ async def test_rows_that_cannot_be_deleted_keep_no_others(monkeypatch: pytest.Mo
     retention = Partial()
     await sweeper_with(retention).let_go()
     assert {"forget_answers", "forget_audit", "forget_samples", "forget_usage"} <= retention.done
+
+
+class Keys(FakeRetention):
+    """Has this many keys to delete for each look."""
+
+    def __init__(self, *keys: int) -> None:
+        super().__init__(0)
+        self.keys = list(keys)
+
+    async def forget_keys(self) -> int:
+        return self.keys.pop(0)
+
+
+async def test_a_deletion_pauses_after_a_look_that_found_no_rows() -> None:
+    retention = Keys(1_000, 5, 0, 7)
+    sweeper = sweeper_with(retention)
+    for _ in range(6):
+        await sweeper.let_go()
+    assert retention.keys == [7]
 
 
 async def test_erased_events_are_deleted_in_each_tick_until_none_is_left() -> None:
