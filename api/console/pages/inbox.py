@@ -91,8 +91,10 @@ async def inbox(
 
 
 @router.post("/inbox/decide")
-async def decide_many(request: Request, api: Given, session: Changing, fields: Form) -> Response:
-    """Decide on all ticked suggestions."""
+async def decide_many(
+    request: Request, api: Given, session: Changing, fields: Form, ids: FormIds
+) -> Response:
+    """Decide on all ticked suggestions. `ids`: the filter of the list, as in all of these forms."""
     if not fields.all("ids"):
         raise InvalidInput("Tick at least one suggestion first.")
     decision = checked(DecideRequest, action=fields.text("action"), ids=fields.all("ids"))
@@ -100,12 +102,18 @@ async def decide_many(request: Request, api: Given, session: Changing, fields: F
     failed = [row for row in result["results"] if row["error"]]
     if failed:
         return show(request, "decided.html", result=result)
-    return back(request, "/inbox", done="decided")
+    return back(request, "/inbox", done="decided", **ids)
 
 
 @router.post("/inbox/suggestions/{suggestion_id}/{action}")
 async def decide(
-    suggestion_id: str, action: str, request: Request, api: Given, session: Changing, fields: Form
+    suggestion_id: str,
+    action: str,
+    request: Request,
+    api: Given,
+    session: Changing,
+    fields: Form,
+    ids: FormIds,
 ) -> Response:
     """Accept, reject or dismiss a suggestion; an acceptance may have another text."""
     project, grant = session.project, session.grant
@@ -119,12 +127,12 @@ async def decide(
             await routes.dismiss(suggestion_id, api, project, grant)
         case _:
             raise InvalidInput("A suggestion is accepted, rejected or dismissed.")
-    return back(request, "/inbox", done="decided")
+    return back(request, "/inbox", done="decided", **ids)
 
 
 @router.post("/inbox/conflicts/{conflict_id}")
 async def resolve(
-    conflict_id: str, request: Request, api: Given, session: Changing, fields: Form
+    conflict_id: str, request: Request, api: Given, session: Changing, fields: Form, ids: FormIds
 ) -> Response:
     """Resolve a conflict: keep one memory or both, or replace them by a text."""
     text, keep = fields.optional("text"), fields.optional("keep")
@@ -132,7 +140,7 @@ async def resolve(
         raise InvalidInput("Choose what holds, or write a text.")
     wanted = checked(ConflictResolveRequest, keep=None if text else keep, text=text)
     await conflict_routes.resolve(conflict_id, wanted, api, session.project)
-    return back(request, "/inbox", done="resolved", kind="conflicts")
+    return back(request, "/inbox", done="resolved", kind="conflicts", **ids)
 
 
 @router.post("/inbox/curator")
@@ -160,10 +168,12 @@ async def schedule(request: Request, api: Given, session: Administering, fields:
 
 
 @router.post("/inbox/curator/{curator_run_id}/cancel")
-async def cancel(curator_run_id: str, request: Request, api: Given, session: Changing) -> Response:
+async def cancel(
+    curator_run_id: str, request: Request, api: Given, session: Changing, ids: FormIds
+) -> Response:
     """End an open run; its suggestions stay."""
     await curator_routes.cancel(curator_run_id, api, session.project)
-    return back(request, "/inbox", done="ended", kind="curator")
+    return back(request, "/inbox", done="ended", kind="curator", **ids)
 
 
 async def _owners(

@@ -247,6 +247,11 @@ async def test_the_inbox_and_the_replays_are_those_of_an_owner(
             assert f"user_id={user}" in shown  # the tabs keep the filter
     assert (len(runs["maya"]), len(runs["ines"]), runs["unknown"]) == (1, 1, set())
     assert runs["maya"].isdisjoint(runs["ines"])
+    page = (await browser.get("/console/inbox?kind=curator&user_id=maya")).text
+    form = re.search(r'action="(/console/inbox/curator/[^"]+/cancel[^"]*)"', page)
+    assert form
+    ended = await browser.send(form[1])
+    assert "user_id=maya" in ended.headers["location"]
     replayed = await browser.shown("/console/replays", user_id="maya")
     assert "maya" in replayed
     assert "ines" not in replayed
