@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, cast
+from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 
 from api.auth.tenant import Caller, Granted, Validity
+from api.auth.users import is_of
 from api.dependencies import Api, Given
 from api.events import responses as event_responses
 from api.events.query import EventsQueried
@@ -21,15 +23,30 @@ from api.http.strict_json import StrictJson
 from api.http.typed_route import example
 from api.lists.requests import LONGEST_WAIT_S
 from api.profiles import responses as profile_responses
+from pipeline.domain.errors import NotFound
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
 from pipeline.domain.graph.values import GraphStatus
 from pipeline.events import service as use_cases
 from pipeline.events.dead_letters import dead_letters
 from pipeline.events.event_view import EventView
+from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
+
+
+async def _event_id(event_id: str, api: Given, project: Caller, ids: EntityIds) -> UUID:
+    """The event that the path names. NotFound if it does not have all ids of the query string."""
+    identity = uuid("event_id", event_id)
+    if ids:
+        view = await api.stores.ledger.events.get(project.id, identity)
+        if not is_of(view.scope, tuple(ids.items())):
+            raise NotFound(NO_SUCH_EVENT)
+    return identity
+
+
+EventId = Annotated[UUID, Depends(_event_id)]
 
 # Receipt lines and messages of an event that take as long as rows of a list.
 ROWS_OF_AN_EVENT = 10
@@ -38,16 +55,18 @@ ROWS_OF_AN_EVENT = 10
 @router.get("/v1/event/{event_id}/", responses=example(__package__))
 @router.get("/v1/events/{event_id}/", include_in_schema=False)
 async def get(
-    event_id: str,
+    event_id: EventId,
     api: Given,
     project: Caller,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = 0.0,
 ) -> EventJson:
-    """An event with its receipt. `wait`: seconds to wait for its end before the response."""
-    identity = uuid("event_id", event_id)
-    view = await api.stores.ledger.events.get(project.id, identity)
-    if wait and view.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
-        view = await api.stores.ledger.events.get(project.id, identity)
+    """An event with its receipt. `wait`: seconds to wait for its end before the response.
+
+    404 if the event does not have all given ids, here and on the other routes of one event.
+    """
+    view = await api.stores.ledger.events.get(project.id, event_id)
+    if wait and view.completed_at is None and await api.watch.ended(event_id, timeout_s=wait):
+        view = await api.stores.ledger.events.get(project.id, event_id)
     return await receipt_of(view, api, project)
 
 
@@ -66,15 +85,14 @@ async def receipt_of(view: EventView, api: Api, project: Project) -> EventJson:
 
 
 @router.get("/v1/event/{event_id}/stream/", response_class=EventStream)
-async def stream(event_id: str, api: Given, project: Caller, valid: Validity) -> EventStream:
+async def stream(event_id: EventId, api: Given, project: Caller, valid: Validity) -> EventStream:
     """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
     `end` with the whole event. A comment every 15 s prevents proxies from closing the connection.
     The stream ends early if the key is revoked or expires.
     """
-    identity = uuid("event_id", event_id)
     ledger = api.stores.ledger.events
-    await ledger.status(project.id, identity)  # 404 must be sent before the stream starts
-    frames = live(project.id, identity, events=ledger, watch=api.watch, allowed=valid)
+    await ledger.status(project.id, event_id)  # 404 must be sent before the stream starts
+    frames = live(project.id, event_id, events=ledger, watch=api.watch, allowed=valid)
     return EventStream(frames, headers=UNBUFFERED)
 
 
@@ -99,21 +117,20 @@ async def list_events(
 
 
 @router.post("/v1/event/{event_id}/cancel/")
-async def cancel(event_id: str, api: Given, project: Caller) -> EventJson:
+async def cancel(event_id: EventId, api: Given, project: Caller) -> EventJson:
     """Cancel an event before it has an effect; no further model call is made.
 
     409 if its memories are stored or it has ended; a second cancel changes nothing. The response is
     the event: FAILED with code CANCELLED.
     """
-    identity = uuid("event_id", event_id)
     ledger = api.stores.ledger
-    await use_cases.cancel(project.id, identity, ledger=ledger, dispatcher=api.dispatcher)
-    return event_responses.event(await ledger.events.get(project.id, identity))
+    await use_cases.cancel(project.id, event_id, ledger=ledger, dispatcher=api.dispatcher)
+    return event_responses.event(await ledger.events.get(project.id, event_id))
 
 
 @router.post("/v1/event/{event_id}/replay/")
 async def replay(
-    event_id: str, api: Given, project: Caller, request: ReplayRequest | None = None
+    event_id: EventId, api: Given, project: Caller, request: ReplayRequest | None = None
 ) -> EventJson:
     """Retry a FAILED event at the tail of its lane. The body may replace its messages or
     instructions. 409 for an event that has not failed.
@@ -124,21 +141,20 @@ async def replay(
     With `dry_run` the response is a new event of type DRY_RUN, which computes the receipt.
     """
     edit = request or ReplayRequest()
-    identity = uuid("event_id", event_id)
     if edit.dry_run:
-        identity = await use_cases.rehearse(
+        event_id = await use_cases.rehearse(
             project.id,
-            identity,
+            event_id,
             messages=edit.turns(),
             instructions=edit.instructions(),
             ledger=api.stores.ledger,
             dispatcher=api.dispatcher,
         )
-        return event_responses.event(await api.stores.ledger.events.get(project.id, identity))
+        return event_responses.event(await api.stores.ledger.events.get(project.id, event_id))
     whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
     again = use_cases.replay_graph if edit.stage else whole
-    await again(project.id, identity, ledger=api.stores.ledger, dispatcher=api.dispatcher)
-    return event_responses.event(await api.stores.ledger.events.get(project.id, identity))
+    await again(project.id, event_id, ledger=api.stores.ledger, dispatcher=api.dispatcher)
+    return event_responses.event(await api.stores.ledger.events.get(project.id, event_id))
 
 
 @router.post("/v1/events/replay/")
@@ -165,7 +181,7 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
 
 @router.post("/v1/event/{event_id}/undo/")
 async def undo(
-    event_id: str,
+    event_id: EventId,
     api: Given,
     project: Caller,
     grant: Granted,
@@ -178,11 +194,10 @@ async def undo(
     are skipped and listed. A second undo is refused. With `dry_run` the response is the same,
     without `undone_at`, and nothing changes.
     """
-    identity = uuid("event_id", event_id)
     stores = api.stores
     undone = await use_cases.undo(
         project.id,
-        identity,
+        event_id,
         force=request is not None and request.force,
         dry_run=request is not None and request.dry_run,
         ledger=stores.ledger,
@@ -190,4 +205,4 @@ async def undo(
         index=stores.index,
         key_id=grant.key_id,
     )
-    return event_responses.undone(identity, undone)
+    return event_responses.undone(event_id, undone)

@@ -5,7 +5,8 @@ dry_run, as_of       refused by routes without them: ignored, they would write o
 userId, user         refused where user_id is meant and missing: ignored, they would widen a list
 on our own routes    refused in a body: a misspelt option would be ignored silently
 user_id=a&user_id=b  refused where a parameter takes one value: one of them would be ignored
-user_id=a            refused by lists without this filter: ignored, it would read all users
+user_id=a            refused by lists without this filter: ignored, it would read all users;
+                     and by routes of one row that do not check its owner
 on the Mem0 routes   ignored and named in a header: Mem0's clients send additional keys
 """
 
@@ -40,6 +41,14 @@ NARROWING = ENTITY_IDS_SET | {
 READ_WHOLE = frozenset({("DELETE", "/v1/memories/"), ("DELETE", "/memories/")})
 # The tag of routes that read no rows, such as health checks.
 SYSTEM = "system"
+# Refusals of an entity id that a route does not read.
+LIST_WITHOUT_FILTER = (
+    "This list has no filter {} in its query string, so it would also return the rows of others."
+    " Leave it out."
+)
+ROW_OF_ANY_OWNER = (
+    "This route does not compare {} with the owner of the row that its path names. Leave it out."
+)
 MOST_NAMED = 20
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -51,7 +60,7 @@ def check_query(request: Request, route: Dependant) -> None:
     """Check the names in the query string against those that the route reads.
 
     Errors: InvalidInput for an option that the route does not have, for a misspelt filter, for an
-    entity id of a list that cannot filter by it, and for two values of a parameter that takes one.
+    entity id that the route does not check, and for two values of a parameter that takes one.
     """
     if not request.query_params:
         return
@@ -70,29 +79,31 @@ def check_query(request: Request, route: Dependant) -> None:
     ]
     if misspelt := _misspelt(unknown, known & NARROWING, request.query_params):
         raise InvalidInput(f"You wrote {misspelt}?")
-    if _is_list(request, known):
-        _refuse_ids(unknown, known & request.query_params.keys())
+    if refusal := _refusal_of_ids(request, known):
+        _refuse_ids(unknown, known & request.query_params.keys(), refusal)
     if (keys := _ignored.get()) is not None:
         keys += unknown
 
 
-def _is_list(request: Request, known: Collection[str]) -> bool:
-    """Tell if a route reads many rows: its path names none of them, or it has pages."""
+def _refusal_of_ids(request: Request, known: Collection[str]) -> str | None:
+    """Why a route refuses entity ids that it does not read; None if it reads no stored rows.
+
+    A route reads many rows if its path names none of them, or if it has pages.
+    """
     route: Any = request.scope.get("route")
+    path = getattr(route, "path", "{")
     if SYSTEM in getattr(route, "tags", ()):
-        return False
-    names_no_row = request.method == "GET" and "{" not in getattr(route, "path", "{")
-    return names_no_row or "page" in known
+        return None
+    if (request.method == "GET" and "{" not in path) or "page" in known:
+        return LIST_WITHOUT_FILTER
+    return ROW_OF_ANY_OWNER if "{" in path else None
 
 
-def _refuse_ids(unknown: Iterable[str], given: Collection[str]) -> None:
-    """Refuse entity ids, also misspelt ones, that a list does not take. Errors: InvalidInput."""
+def _refuse_ids(unknown: Iterable[str], given: Collection[str], refusal: str) -> None:
+    """Refuse entity ids, also misspelt ones, that a route does not take. Errors: InvalidInput."""
     for name in sorted(unknown):
         if name in ENTITY_IDS_SET or _misspelt([name], ENTITY_IDS_SET, given):
-            raise InvalidInput(
-                f"This list has no filter {shown([name])} in its query string, so it would also"
-                " return the rows of others. Leave it out."
-            )
+            raise InvalidInput(refusal.format(shown([name])))
 
 
 def declared(route: Dependant) -> Iterator[ModelField]:

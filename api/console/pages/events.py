@@ -97,7 +97,7 @@ async def stream(event_id: str, request: Request, api: Given, session: Viewing) 
 @router.post("/events/{event_id}/cancel")
 async def cancel(event_id: str, request: Request, api: Given, session: Changing) -> Response:
     """Cancel the event."""
-    await routes.cancel(event_id, api, session.project)
+    await routes.cancel(uuid("event_id", event_id), api, session.project)
     return back(request, f"/events/{event_id}", done="cancelled")
 
 
@@ -106,7 +106,8 @@ async def retry(
     event_id: str, request: Request, api: Given, session: Changing, fields: Form
 ) -> Response:
     """Retry the event, with other messages or instructions; or try that out as a dry run."""
-    stored = await api.stores.ledger.events.get(session.project.id, uuid("event_id", event_id))
+    identity = uuid("event_id", event_id)
+    stored = await api.stores.ledger.events.get(session.project.id, identity)
     edit = checked(
         ReplayRequest,
         messages=_edited(stored.messages, fields.values.get("content", ())),
@@ -114,7 +115,7 @@ async def retry(
         stage=fields.optional("stage"),
         dry_run=fields.flag("dry_run") or None,
     )
-    replayed = await routes.replay(event_id, api, session.project, edit)
+    replayed = await routes.replay(identity, api, session.project, edit)
     done = "dry-run" if edit.dry_run else "retried"
     return back(request, f"/events/{replayed['id']}", done=done)
 
@@ -123,10 +124,11 @@ async def retry(
 async def plan_undo(event_id: str, request: Request, api: Given, session: Viewing) -> Response:
     """Show what an undo would do: a page that a browser may load again."""
     session.grant.require(Access.WRITE)
+    identity = uuid("event_id", event_id)
 
     async def plan(*, force: bool) -> UndoneJson:
         wanted = UndoRequest(force=force, dry_run=True)
-        return await routes.undo(event_id, api, session.project, session.grant, wanted)
+        return await routes.undo(identity, api, session.project, session.grant, wanted)
 
     changed_since = ""
     try:
@@ -143,7 +145,8 @@ async def undo(
     """Undo the event, or lead to what that would do if it is not confirmed."""
     confirmed = fields.flag("confirmed")
     wanted = UndoRequest(force=fields.flag("force"), dry_run=not confirmed)
-    await routes.undo(event_id, api, session.project, session.grant, wanted)
+    identity = uuid("event_id", event_id)
+    await routes.undo(identity, api, session.project, session.grant, wanted)
     if not confirmed:
         return back(request, f"/events/{event_id}/undo")
     return back(request, f"/events/{event_id}", done="undone")

@@ -1,8 +1,10 @@
-"""Entity ids in the query string of a list: a filter, or a refusal."""
+"""Entity ids in the query string: a filter, a check of the row's owner, or a refusal."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 from fastapi.routing import APIRoute
@@ -10,8 +12,10 @@ from fastapi.routing import APIRoute
 from api.http.unknown_fields import declared
 from api.routers import ROUTERS
 from pipeline.domain.filters import ENTITY_IDS
+from pipeline.events.store import NO_SUCH_EVENT
 from tests.support.api_service import Service, error_of
 
+UNKNOWN = UUID(int=0)
 VALUES = {"entity_type": "agent", "entity_id": "bot", "webhook_id": "x"}
 
 
@@ -76,3 +80,58 @@ async def test_other_unknown_parameters_of_a_list_are_ignored_and_named(shared: 
     for path in ("/v1/conflicts/", "/v1/entities/"):
         answer = await shared.client.get(path, params={"colour": "red", "source": "cli"})
         assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "colour")
+
+
+def _rows() -> Iterator[tuple[tuple[str, str], set[str]]]:
+    """The method and path of each route of one row, and the query parameters that it takes."""
+    for router in ROUTERS:
+        for route in router.routes:
+            if isinstance(route, APIRoute) and "{" in route.path and "system" not in route.tags:
+                known = route.path.replace(":path", "").format_map(Known(VALUES))
+                path = re.sub("{.+?}", str(UNKNOWN), known)
+                for method in sorted(route.methods or ()):
+                    yield (method, path), {each.alias for each in declared(route.dependant)}
+
+
+class Known(dict[str, str]):
+    """Values by name; other names stay as they are, in braces."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+
+ROWS = dict(_rows())
+UNCHECKED = [path for path, names in ROWS.items() if not {*ENTITY_IDS} <= names | {"page"}]
+
+
+@pytest.mark.parametrize(("method", "path"), sorted(UNCHECKED))
+async def test_a_route_of_one_row_that_does_not_check_its_owner_refuses_an_id(
+    shared: Service, method: str, path: str
+) -> None:
+    """Ignored, the id would let a request for one user reach the row of another."""
+    for name in ("agent_id", "agentId"):
+        answer = await shared.client.request(method, path, params={name: "bot"})
+        assert answer.status_code == 400, answer.text
+        assert name in error_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("method", "end"),
+    [
+        ("GET", ""),
+        ("GET", "stream/"),
+        *(("POST", f"{end}/") for end in ("cancel", "replay", "undo")),
+    ],
+)
+async def test_an_event_that_is_not_of_the_given_ids_is_unknown(
+    service: Service, method: str, end: str
+) -> None:
+    event_id = await service.add("I like jazz.")
+    path = f"/v1/event/{event_id}/{end}"
+    for ids in ({"user_id": "ines"}, {"user_id": "maya", "agent_id": "helper"}):
+        answer = await service.client.request(method, path, params=ids)
+        assert (answer.status_code, error_of(answer)) == (404, NO_SUCH_EVENT), answer.text
+    assert len(await service.listed()) == 1
+    own = await service.client.request(method, path, params={"user_id": "maya"})
+    assert own.status_code != 404, own.text
+    assert (await service.client.request(method, path, params={"user_id": " "})).status_code == 400
