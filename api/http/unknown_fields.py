@@ -86,7 +86,7 @@ def check_query(request: Request, route: Dependant) -> None:
 
 
 def _refusal_of_ids(request: Request, known: Collection[str]) -> str | None:
-    """Why a route refuses entity ids that it does not read; None if it reads no stored rows.
+    """Refusal of entity ids that a route does not read; None if it reads no stored rows.
 
     A route reads many rows if its path names none of them, or if it has pages.
     """
