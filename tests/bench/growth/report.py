@@ -20,11 +20,11 @@ EVENTS_RECORD = FOLDER / "growth_events.json"
 INTRO = """# Growth
 
 Cost of requests and of the sweeper's statements, by number of memories of one project: a scope has
-5 memories and 10 events. `ms`: best of five, the API in one process beside PostgreSQL on the same
-cores. `rows`: the most rows that one node of a plan reads, returned or not; it does not depend
-on the load of the machine, and is shown alone for a run on a machine with other work. `make bench
-ARGS=growth` writes this page. Load averages when the measurements began, just
-after the fill: {loads}.
+5 memories and 10 events. `ms`: best of five runs or more, the API in one process
+beside PostgreSQL on the same cores. `rows`: the most rows that one node of a plan reads, returned
+or not; it does not depend on the load of the machine, and is shown alone for a run on a machine
+with other work. `make bench ARGS=growth` writes this page. Load averages when the measurements
+began: {loads}.
 
 A page has up to 100 rows. Counts stop 10,000 rows behind the page, the changes of a project 1,000.
 
