@@ -223,10 +223,13 @@ class PastStatePart(MemoryState):
 
 
 class HistoryPart(RecordPart):
-    """A change of a memory: by an event (`event_id`), or by a person (`key_id`: the API key)."""
+    """A change of a memory: by an event (`event_id`), or by a person (`key_id`: the API key).
+
+    `event` NOOP: a later statement was stored already, so this one was never current.
+    """
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
-    event: Literal[Outcome.ADD, Outcome.UPDATE, Outcome.DELETE]
+    event: Outcome
     old_text: MemoryText | None = None
     new_text: MemoryText | None = None
     metadata: MergedMetadata = {}

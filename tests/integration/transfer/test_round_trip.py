@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ import pytest
 from sqlalchemy import insert, text
 
 from pipeline.domain.events import EventType
+from pipeline.domain.facts import Outcome
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
@@ -31,6 +33,7 @@ from pipeline.transfer.records import LINE, End, Header
 from tests.support.engine import Engine
 from tests.support.plans import recorded
 
+JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
 STATED = ("exported_at", "memlane")
 
 
@@ -68,6 +71,10 @@ async def furnish(engine: Engine) -> None:
     await ledger.clearing.clear(project, DeleteRequest(EventType.DELETE_ALL, tree, {}))
     await engine.drain()
     await engine.add("I work at Umbra now.", user_id="noah")
+    await engine.drain()
+    # A statement that is older than what is stored: its memory is retired from the start.
+    late = [Message(Role.USER, "I work at Bosch.")]
+    await engine.send(engine.scope("noah"), late, said_at=JANUARY)
     await engine.drain()
     await plant(engine, second)
     await merge_and_split(engine)
@@ -138,6 +145,8 @@ async def test_an_import_restores_what_an_export_has(engine: Engine) -> None:
     kinds = {row["type"] for row in map(orjson.loads, before)}
     assert kinds == {"header", "end", *EXPORTED.values()}
     assert any(row.get("past_states") for row in of_type(before, "memory"))
+    changes = {part["event"] for row in of_type(before, "memory") for part in row["history"]}
+    assert changes == {*Outcome}
     assert any(row.get("past_ends") for row in of_type(before, "relation"))
     assert any(row.get("past_merges") for row in of_type(before, "entity"))
     await wipe(engine)
