@@ -16,7 +16,9 @@ WITH state AS MATERIALIZED (
 ), former AS MATERIALIZED (
     SELECT locked.id, past.*
     FROM locked JOIN state s USING (id), LATERAL (
-        SELECT p.categories, p.attributed_to, p.appended, p.edited_at, p.said_at FROM past_states p
+        SELECT p.event_id, p.message_ordinal, p.categories, p.attributed_to, p.appended, p.edited_at,
+               p.said_at
+        FROM past_states p
         WHERE p.memory_id = s.id AND p.version = s.former_version
         ORDER BY p.replaced_at DESC
         LIMIT 1
@@ -26,7 +28,9 @@ WITH state AS MATERIALIZED (
         state = s.state, text = s.text, text_hash = coalesce(decode(s.text_hash, 'hex'), memories.text_hash),
         terms = coalesce(s.terms, memories.terms), metadata = s.metadata,
         expiration_date = s.expiration_date, version = s.version, updated_at = now(),
-        event_id = s.event_id, message_ordinal = s.message_ordinal,
+        -- After a person's change, the history names no event; the memory keeps that of its text.
+        event_id = CASE WHEN f.id IS NULL THEN s.event_id ELSE f.event_id END,
+        message_ordinal = CASE WHEN f.id IS NULL THEN s.message_ordinal ELSE f.message_ordinal END,
         -- A repetition had moved it, which has no version.
         said_at = greatest(s.said_at, f.said_at),
         valid_from = s.valid_from, superseded_by = NULL,

@@ -23,7 +23,7 @@ from pipeline.ledger import tables
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.service import edit
 from pipeline.vector_index.index import A_PIECE
-from tests.support.api_service import Service, assert_vectors_fit, error_of, serving
+from tests.support.api_service import MAYA, Service, assert_vectors_fit, error_of, serving
 from tests.support.engine import Engine
 
 
@@ -132,6 +132,33 @@ async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -
         before.valid_from,
     )
     assert after.version == 3
+
+
+@pytest.mark.parametrize("way", ["event", "delete_all"])
+async def test_the_source_of_an_edited_memory_returns(service: Service, way: str) -> None:
+    """A person's change has no message; the memory keeps the one that it was extracted from."""
+    await does(service.engine, "rum.", "tea.")
+    path = f"/v1/memories/{await id_of(service, 'tea.')}/"
+    await service.client.put(path, json={"metadata": {"n": 1}})
+    before = (await service.client.get(path)).json()
+    if way == "event":
+        event_id = await does(service.engine, "tea. > jam.")
+    else:
+        answer = await service.client.delete("/v1/memories/", params=MAYA)
+        event_id = UUID(answer.json()["event_id"])
+    await service.engine.undo(event_id)
+    after = (await service.client.get(path)).json()
+    own = dict.fromkeys(("version", "updated_at"))
+    assert after | own == before | own
+    listed = await service.client.get("/v1/memories/user/maya/")
+    inputs = {row["id"]: row["input"] for row in listed.json()["results"]}
+    assert [message["content"] for message in inputs[before["id"]]] == ["tea."]
+
+
+async def id_of(service: Service, text: str) -> str:
+    """The id of the listed memory with this text."""
+    (row,) = [row for row in await service.listed() if row["memory"] == text]
+    return str(row["id"])
 
 
 class Categorized(Script):
