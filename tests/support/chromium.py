@@ -26,6 +26,8 @@ from tests.support.stack import wait_until
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    # A host that browsers do not trust over plain HTTP, unlike loopback: as on a local network.
+    "--host-resolver-rules=MAP memlane.test 127.0.0.1",
 )
 MISSING = "There is no Chromium: install it with `apt-get install chromium`."
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 860}

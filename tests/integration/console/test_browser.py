@@ -152,6 +152,17 @@ async def test_a_click_waits_for_the_next_page_though_this_one_looks_the_same(
         assert await opened.page.inner_text("p") == "2"
 
 
+async def test_forms_work_over_plain_http_on_a_local_network(site: Site) -> None:
+    """There browsers send no `Sec-Fetch-Site`, only the origin of the page."""
+    url = site.url.replace("127.0.0.1", "memlane.test")
+    async with tab(site.browser, url) as opened:
+        await opened.open("/console/sign-in")
+        await opened.page.fill("input[name=key]", site.service.key)
+        await opened.click("text=Sign in >> nth=-1", "h1:has-text('Live')")
+        await opened.click("text=Sign out", "text=You have signed out.")
+        assert opened.faults == []
+
+
 async def test_sign_in_and_out_by_keyboard(site: Site) -> None:
     async with tab(site.browser, site.url) as opened:
         await opened.open("/console/events")
