@@ -15,7 +15,7 @@ Each line of a scope has the ids of its scope. A field that is not there is null
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
@@ -35,6 +35,7 @@ from pydantic import (
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import FactKind, MemoryType, Outcome
+from pipeline.domain.filters import ANY
 from pipeline.domain.graph.values import GraphOutcome, GraphStatus
 from pipeline.domain.limits import (
     LARGEST_METADATA_BYTES,
@@ -65,7 +66,30 @@ MOST_ROWS = 2_000
 # Updates add to the metadata of a memory.
 LARGEST_MERGED_BYTES = 4 * LARGEST_METADATA_BYTES
 
-OwnerId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+# Times that can be stored, read and written in every time zone: PostgreSQL's driver takes the first
+# and the last time of Python as infinite ones.
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+def _storable(time: datetime) -> datetime:
+    """The time. Errors: ValueError if it is not between EARLIEST and LATEST."""
+    if not EARLIEST <= time < LATEST:
+        raise ValueError("a time is between the years 1 and 9999 in UTC, without their ends")
+    return time
+
+
+def _names_one(value: str) -> str:
+    """The id of one owner. Errors: ValueError for a blank one, and for the one that means any."""
+    if not value.strip():
+        raise ValueError("an id cannot be blank")
+    if value == ANY:
+        raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
+    return value
+
+
+StoredTime = Annotated[AwareDatetime, AfterValidator(_storable)]
+OwnerId = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(_names_one)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 Ordinal = Annotated[int, Field(ge=0, lt=2**15)]
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
@@ -91,7 +115,7 @@ class Header(RecordPart):
     format: Literal["memlane-export"]
     version: Literal[1]
     memlane: str
-    exported_at: AwareDatetime
+    exported_at: StoredTime
 
 
 class OwnerRecord(RecordPart):
@@ -102,8 +126,8 @@ class OwnerRecord(RecordPart):
     id: OwnerId
     name: PersonName
     metadata: Metadata = {}
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
+    created_at: StoredTime
+    updated_at: StoredTime
 
 
 class Scoped(RecordPart):
@@ -126,7 +150,7 @@ class SaidMessage(RecordPart):
     name: PersonName | None = None
     content: MemoryText
     omitted: Annotated[list[Omitted] | None, Field(max_length=2 * MOST_PARTS)] = None
-    said_at: AwareDatetime
+    said_at: StoredTime
 
 
 class ReceiptPart(RecordPart):
@@ -139,7 +163,7 @@ class ReceiptPart(RecordPart):
     reason: MemoryText
     message_ordinal: Ordinal
     conflict_id: UUID | None = None
-    adopted_at: AwareDatetime | None = None
+    adopted_at: StoredTime | None = None
 
 
 class GraphReceiptPart(RecordPart):
@@ -171,12 +195,12 @@ class EventRecord(Scoped):
     note: MemoryText | None = None
     mode: Mode | None = None
     mode_reason: MemoryText | None = None
-    created_at: AwareDatetime
-    started_at: AwareDatetime | None = None
-    completed_at: AwareDatetime
+    created_at: StoredTime
+    started_at: StoredTime | None = None
+    completed_at: StoredTime
     replays: Ordinal = 0
-    replayed_at: AwareDatetime | None = None
-    undone_at: AwareDatetime | None = None
+    replayed_at: StoredTime | None = None
+    undone_at: StoredTime | None = None
     messages: Annotated[list[SaidMessage], FailFast(), Field(max_length=MOST_MESSAGES)] = []
     receipt: Annotated[list[ReceiptPart], FailFast(), Field(max_length=MOST_ROWS)] = []
     graph_receipt: Annotated[list[GraphReceiptPart], FailFast(), Field(max_length=MOST_ROWS)] = []
@@ -195,8 +219,8 @@ class MemoryState(RecordPart):
     version: Annotated[int, Field(ge=1, lt=2**31)] = 1
     event_id: UUID | None = None
     message_ordinal: Ordinal | None = None
-    said_at: AwareDatetime
-    valid_from: AwareDatetime
+    said_at: StoredTime
+    valid_from: StoredTime
     kind: FactKind = FactKind.OTHER
     memory_type: MemoryType = MemoryType.SEMANTIC
     subject: Words | None = None
@@ -208,18 +232,18 @@ class MemoryState(RecordPart):
     appended: bool = False
     replaced_by: UUID | None = None
     pinned: bool = False
-    edited_at: AwareDatetime | None = None
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
-    stored_at: AwareDatetime | None = None
+    edited_at: StoredTime | None = None
+    created_at: StoredTime
+    updated_at: StoredTime
+    stored_at: StoredTime | None = None
 
 
 class PastStatePart(MemoryState):
     """An earlier state, which held from `stored_at` until `replaced_at`."""
 
     id: UUID
-    stored_at: AwareDatetime
-    replaced_at: AwareDatetime
+    stored_at: StoredTime
+    replaced_at: StoredTime
 
 
 class HistoryPart(RecordPart):
@@ -239,10 +263,10 @@ class HistoryPart(RecordPart):
     message_ordinal: Ordinal | None = None
     undoes: UUID | None = None
     key_id: UUID | None = None
-    said_at: AwareDatetime | None = None
-    valid_from: AwareDatetime
+    said_at: StoredTime | None = None
+    valid_from: StoredTime
     structure: Metadata | None = None
-    created_at: AwareDatetime
+    created_at: StoredTime
 
 
 class FeedbackEntry(RecordPart):
@@ -250,7 +274,7 @@ class FeedbackEntry(RecordPart):
 
     feedback: Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"]
     reason: MemoryText | None = None
-    created_at: AwareDatetime
+    created_at: StoredTime
 
 
 class MemoryRecord(Scoped, MemoryState):
@@ -259,7 +283,7 @@ class MemoryRecord(Scoped, MemoryState):
     type: Literal["memory"]
     id: UUID
     copy_of_text: bool = False
-    forgotten_at: AwareDatetime | None = None
+    forgotten_at: StoredTime | None = None
     history: Annotated[list[HistoryPart], FailFast(), Field(max_length=MOST_ROWS)] = []
     past_states: Annotated[list[PastStatePart], FailFast(), Field(max_length=MOST_ROWS)] = []
     feedback: FeedbackEntry | None = None
@@ -283,8 +307,8 @@ class PastMerge(RecordPart):
 
     merged_into: Name
     merge_reason: MemoryText | None = None
-    merged_at: AwareDatetime | None = None
-    replaced_at: AwareDatetime
+    merged_at: StoredTime | None = None
+    replaced_at: StoredTime
 
 
 class EntityRecord(Scoped):
@@ -300,22 +324,22 @@ class EntityRecord(Scoped):
     plain_name: Words | None = None
     qualifier: Words | None = None
     mentions: Count = 1
-    mentioned_at: AwareDatetime | None = None
+    mentioned_at: StoredTime | None = None
     merged_into: Name | None = None
     root: Name | None = None
     merge_reason: MemoryText | None = None
-    merged_at: AwareDatetime | None = None
+    merged_at: StoredTime | None = None
     past_merges: Annotated[list[PastMerge], FailFast(), Field(max_length=MOST_ROWS)] = []
-    created_at: AwareDatetime
+    created_at: StoredTime
 
 
 class PastEnd(RecordPart):
     """An earlier end of a relation, which held from `expired_at` until `replaced_at`."""
 
-    valid_to: AwareDatetime | None = None
-    expired_at: AwareDatetime
+    valid_to: StoredTime | None = None
+    expired_at: StoredTime
     ended_by: UUID | None = None
-    replaced_at: AwareDatetime
+    replaced_at: StoredTime
 
 
 class RelationRecord(Scoped):
@@ -330,10 +354,10 @@ class RelationRecord(Scoped):
     message_ordinal: Ordinal | None = None
     memory_id: UUID | None = None
     ended_by: UUID | None = None
-    valid_from: AwareDatetime
-    valid_to: AwareDatetime | None = None
-    created_at: AwareDatetime
-    expired_at: AwareDatetime | None = None
+    valid_from: StoredTime
+    valid_to: StoredTime | None = None
+    created_at: StoredTime
+    expired_at: StoredTime | None = None
     past_ends: Annotated[list[PastEnd], FailFast(), Field(max_length=MOST_ROWS)] = []
 
 
@@ -347,7 +371,7 @@ class SummaryRecord(Scoped):
     messages: Count
     model: Words
     prompt: Words
-    created_at: AwareDatetime
+    created_at: StoredTime
 
 
 class ConflictMember(RecordPart):
@@ -367,8 +391,8 @@ class ConflictRecord(Scoped):
     event_id: UUID
     resolved_by: UUID | None = None
     resolution: Literal["ONE", "BOTH", "TEXT"] | None = None
-    created_at: AwareDatetime
-    resolved_at: AwareDatetime | None = None
+    created_at: StoredTime
+    resolved_at: StoredTime | None = None
     members: Annotated[list[ConflictMember], FailFast(), Field(max_length=MOST_ROWS)] = []
 
     @model_validator(mode="after")

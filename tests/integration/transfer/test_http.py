@@ -212,6 +212,40 @@ async def test_a_line_that_is_not_valid_is_refused_by_its_place(
     assert place in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        # Before the first and behind the last time that Python can represent, in UTC.
+        {"said_at": "0001-01-01T00:00:00+05:00"},
+        {"created_at": "9999-12-31T23:59:59-05:00"},
+        {"valid_from": "9999-12-31T23:59:59.999999Z"},
+        {"user_id": "*"},
+        {"user_id": " "},
+    ],
+)
+async def test_a_line_that_no_read_could_show_is_refused(
+    service: Service, more: dict[str, str]
+) -> None:
+    """One such memory would end every list and export of the project with an error."""
+    answer = await service.client.post(IMPORT, json={"records": [memory(**more)]})
+    assert answer.status_code == 400, answer.text
+    assert error_of(answer).startswith(f"records.0.memory.{next(iter(more))}: ")
+
+
+@pytest.mark.parametrize("at", ["0001-01-02T00:00:00Z", "9999-12-31T18:59:58-05:00"])
+async def test_the_earliest_and_latest_times_are_imported_and_exported(
+    service: Service, at: str
+) -> None:
+    answer = await service.client.post(
+        IMPORT, json={"records": [memory() | dict.fromkeys(TIMES, at)]}
+    )
+    assert answer.status_code == 200, answer.text
+    await service.engine.drain()
+    assert len(await service.listed()) == 1
+    exported = await service.client.get(EXPORT)
+    assert [orjson.loads(line)["type"] for line in exported.content.splitlines()][-1] == "end"
+
+
 async def test_an_import_cannot_be_undone(service: Service) -> None:
     answer = await service.client.post(IMPORT, json={"records": [memory()]})
     await service.engine.drain()
