@@ -30,7 +30,7 @@ from api.memories import responses as memory_responses
 from api.memories.responses import MemoryJson, MemoryOfOwnerJson, MemoryRowJson
 from api.search.responses import size_of
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.filters import Filter
+from pipeline.domain.filters import Filter, require_id
 from pipeline.domain.memories import Memory
 from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import Project
@@ -143,7 +143,7 @@ async def list_of(
     """The memories of one user, agent, app or run."""
     if entity_type not in KINDS:
         raise InvalidInput("Invalid entity type")
-    request = ListRequest(filters={KINDS[entity_type]: {"eq": entity_id}})
+    request = ListRequest(filters={KINDS[entity_type]: {"eq": require_id(entity_id)}})
     async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
         memories, count = await _memories(request, request.tree(), page, api, project)
         inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])

@@ -25,6 +25,7 @@ from api.user_tokens.responses import (
     UserTokenJson,
 )
 from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.filters import require_id
 
 router = APIRouter(tags=["tenants"], route_class=StrictJson)
 
@@ -85,5 +86,5 @@ async def download_user(
         raise NotFound("A user's token downloads only its own user.")
     if not user_id.strip():
         raise InvalidInput("Give the id of a user.")
-    parts = while_valid(download(api, project, user_id), valid)
+    parts = while_valid(download(api, project, require_id(user_id)), valid)
     return StreamingResponse(parts, headers=AS_FILE)

@@ -129,6 +129,13 @@ def parse(value: object) -> Filter:
     return _Parser().group(value, depth=0)
 
 
+def require_id(value: str) -> str:
+    """The id of one user, agent, app or run. Errors: InvalidInput for the one that means any."""
+    if value == ANY:
+        raise InvalidInput(f"{ANY!r} stands for any id in filters, so it cannot be an id.")
+    return value
+
+
 def require_scope(tree: Filter) -> Filter:
     """Refuse a filter without a user, agent, app or run outside NOT: it would read all owners."""
     if not _scoped(tree):

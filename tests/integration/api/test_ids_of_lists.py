@@ -135,3 +135,14 @@ async def test_an_event_that_is_not_of_the_given_ids_is_unknown(
     own = await service.client.request(method, path, params={"user_id": "maya"})
     assert own.status_code != 404, own.text
     assert (await service.client.request(method, path, params={"user_id": " "})).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/users/*/download/", "/v1/users/%2A/download/", "/v1/memories/user/*/"]
+)
+async def test_an_id_in_a_path_stands_for_no_other(service: Service, path: str) -> None:
+    """In filters `*` is any user: the download of one would have the memories of all."""
+    await service.add("I live in Berlin.")
+    answer = await service.client.get(path)
+    assert answer.status_code == 400
+    assert "cannot be an id" in error_of(answer)
