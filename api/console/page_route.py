@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from api import errors
 from api.console.rendering import POLICY, show
-from api.console.session import SignInNeeded, StaleForm, base_of
+from api.console.session import GENUINE, SignInNeeded, StaleForm, base_of
 from api.console.unsent import UnsentForm, is_own, unsent_form
 from pipeline.domain.errors import Overloaded, TransientError
 from pipeline.ledger.failures import LedgerUnavailable
@@ -52,7 +52,12 @@ class PageRoute(APIRoute):
         known = hasattr(request.state, "session")
         own = is_own(request, request.app.state.api.settings)
         form = await unsent_form(request) if known or own else None
-        again = (known and isinstance(error, AGAIN)) or (own and isinstance(error, StaleForm))
+        # An error before the check of the CSRF token, such as that of the rate limit, says nothing
+        # of where the form is from.
+        genuine = getattr(request.state, GENUINE, False)
+        again = ((own or genuine) and isinstance(error, AGAIN)) or (
+            own and isinstance(error, StaleForm)
+        )
         return {"unsent": form, "again": again}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

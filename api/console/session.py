@@ -30,6 +30,8 @@ from pipeline.tenants.secret import Secret
 
 COOKIE = "memlane_console"
 CSRF_FIELD = "csrf"
+# Attribute of a request's state: its form has the CSRF token of its session.
+GENUINE = "genuine_form"
 FORGED = (
     "This form does not belong to your session, so nothing was changed. Reload the page and send"
     " it again."
@@ -142,6 +144,7 @@ async def genuine(
     require_same_origin(request, api.settings)
     if not hmac.compare_digest(fields.text(CSRF_FIELD).encode(), session.csrf.encode()):
         raise StaleForm(FORGED)
+    setattr(request.state, GENUINE, True)
     await audit.begin(request, api.stores.ledger.audit, session.grant, session.project.id)
     return session
 

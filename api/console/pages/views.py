@@ -14,11 +14,12 @@ from api.console.rendering import SAVED_PATHS, back
 from api.console.session import Changing
 from api.dependencies import Given
 from api.http.ids import uuid
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.limits import one_line
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
-LONGEST_QUERY = 4_000
+LONGEST_QUERY, MOST_FILTERS = 4_000, 40
 
 
 def _page(path: str) -> str:
@@ -35,8 +36,11 @@ class ViewForm(BaseModel):
     query: Annotated[str, Field(max_length=LONGEST_QUERY)] = ""
 
     def values(self) -> dict[str, Any]:
-        """The query string by name, without positions in a list."""
-        pairs = parse_qsl(self.query, max_num_fields=40)
+        """The query string by name, without positions in a list. Errors: InvalidInput."""
+        try:
+            pairs = parse_qsl(self.query, max_num_fields=MOST_FILTERS)
+        except ValueError:
+            raise InvalidInput(f"A view has at most {MOST_FILTERS} filters.") from None
         return {name: value for name, value in pairs if name not in ("before", "skip", "done")}
 
 

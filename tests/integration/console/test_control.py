@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from api.console.pages import replays
+from api.console.pages.views import MOST_FILTERS
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from tests.support.api_service import Service
@@ -151,6 +152,13 @@ async def test_the_playground_remembers_a_conversation(service: Service, browser
     assert sent.status_code == 303, text_of(sent)
     await service.engine.drain()
     assert "User lives in Lima" in await browser.shown(sent.headers["location"])
+
+
+async def test_a_view_with_too_many_filters_is_refused(browser: Browser) -> None:
+    query = "&".join(f"a{number}=1" for number in range(MOST_FILTERS + 1))
+    answer = await browser.send("/console/views", name="Many", path="/events", query=query)
+    assert answer.status_code == 400
+    assert f"at most {MOST_FILTERS} filters" in text_of(answer)
 
 
 async def test_a_view_is_saved_listed_and_deleted(service: Service, browser: Browser) -> None:

@@ -6,10 +6,12 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from html import unescape
+from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select, update
 
+from api.auth.rate_limit import RateLimit
 from pipeline.domain.tenants import Access
 from pipeline.ledger.tables import console_sessions
 from tests.support.api_service import Service
@@ -270,3 +272,23 @@ def fields_of(page: str, action: str) -> dict[str, str]:
     [form] = re.findall(rf'(?s)<form[^>]*action="{re.escape(action)}"[^>]*>(.*?)</form>', page)
     pairs = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form)
     return {name: unescape(value) for name, value in pairs}
+
+
+async def test_a_forged_form_above_the_rate_limit_is_not_offered_again(
+    service: Service, browser: Browser
+) -> None:
+    """The limit is checked before the CSRF token, and the page has forms with a valid one."""
+    path = "/console/playground"
+    service.api.keys.rate = RateLimit(1)
+    service.api.keys.rate.take(await _key_id(service))
+    for headers, offered in (({"Sec-Fetch-Site": "same-site"}, False), (OWN, True)):
+        forged = {"csrf": "x", "conversation": "I live in Rome."}
+        answer = await browser.client.post(path, data=forged, headers=headers)
+        assert answer.status_code == 429
+        assert (f'action="{path}"' in answer.text) is offered
+
+
+async def _key_id(service: Service) -> UUID:
+    grant = await service.api.keys.grant(service.key)
+    assert grant is not None
+    return grant.key_id
