@@ -222,7 +222,7 @@ def _meet(text: str, met: dict[str, str]) -> None:
     """Remember the relative or the pet that a sentence introduces, also under its pronouns."""
     if match := MET.fullmatch(text):
         noun = re.sub(".* |step|grand|-in-law", "", match["kind"].lower())
-        pronouns = ["she"] * (noun in w.SHE.split()) + ["he"] * (noun in w.HE.split())
+        pronouns = ["she"] * (noun in w.SHE) + ["he"] * (noun in w.HE)
         subject = match["name"] or f"{USER}'s {match['kind']}"
         met |= dict.fromkeys([*(pronouns or ["she", "he", "they", "it"]), subject], subject)
 

@@ -7,22 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from pipeline.adapters.model_rules.words import CATEGORIES
 from pipeline.domain.events import Instructions
 from pipeline.models.categories import BUILT_IN, MISC, offered
 from pipeline.text.word_lists import STOP_WORDS
 
 MOST_CATEGORIES = 3
-# Words of the built-in categories, besides those of their descriptions.
-WORDS = {
-    "personal_details": "named called lives live born years old speaks email phone address",
-    "family": "wife husband son daughter mother father sister brother dog cat married engaged",
-    "professional_details": "works work company manager engineer teacher nurse degree student team",
-    "travel": "trip travel flight visit visited vacation hotel",
-    "food": "eats vegetarian vegan coffee tea pizza bread cheese meat fish peanuts wine beer cooks",
-    "health": "allergic allergy asthma doctor dentist hospital surgery injury insomnia pregnant",
-    "hobbies": "hobby paints gardening photography chess collects reading hiking",
-    "user_preferences": "likes loves enjoys prefers hates dislikes favourite wants love like",
-}
 # Properties with these names get all memories.
 WHOLE = frozenset({"summary", "memories", "facts", "all", "everything"})
 
@@ -41,7 +31,7 @@ def _vocabulary(name: str, meaning: str) -> frozenset[str]:
     text = f"{name} {meaning}".replace("_", " ").casefold()
     plain = set(re.findall(r"\w{3,}", text)) - STOP_WORDS - {"user", "other", "about", "something"}
     if BUILT_IN.get(name) == meaning:
-        plain |= set(WORDS.get(name, "").split())
+        plain |= CATEGORIES.get(name, frozenset())
     singular = {word.removesuffix("s") for word in plain if len(word) > 3}
     return frozenset(plain | singular | {word + "s" for word in plain})
 
