@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import combinations
 from uuid import UUID
 
-from pipeline.adapters.model_rules.relations import ENDS, is_single
+from pipeline.adapters.model_rules.relations import is_single, traits_of
 from pipeline.adapters.model_rules.statements import Slot, aliases, slots_of, stems
 from pipeline.domain.consolidation.conservation import matter, same_statement
 from pipeline.domain.curation import CuratedMemory, CurationRequest, Proposal
@@ -31,16 +31,10 @@ MOST_COMPARED = 200
 REQUEST = re.compile(r".+? asks to forget: (?P<what>.+)")
 # "What I like" names a memory only if there is no other.
 QUESTION = re.compile(r"(?:what|where|who|whom|how|when|why|which)\b", re.IGNORECASE)
-# Names of slots in reasons, if others than those of attributes.
-LABELS = {
-    "works_as": "job", "relationship_status": "relationship status", "plans": "date of the plan",
-}  # fmt: skip
 # The words before the head of a value: "playing cricket with friends" is about cricket.
 LEAD = re.compile(
     r"^(?:to )?(?:(?:play|do|watch|eat|drink|go|read)(?:ing)?|listen(?:ing)? to|mak(?:e|ing)) "
 )
-# Negative values that may be shorter than what they end: "sold the Tesla" ends "a red Tesla".
-NARROW = ("owns", "drives", "works_at", "works_as", "lives_in", "left", "plans")
 # The end of a job that is not named.
 NO_JOB = re.compile(
     r" (?:their|his|her) (?:job|position)\b"
@@ -187,7 +181,7 @@ def _label(relation: str) -> str:
     """Name of a relation in a reason: "residence", "favourite colour", "sister"."""
     plain = re.sub(r"^(?:has|attribute|scheduled)_", "", relation)
     name = slots.attribute_name(plain) if plain == relation else plain
-    return LABELS.get(relation, name.replace("_", " "))
+    return traits_of(relation).label or name.replace("_", " ")
 
 
 def _whole_job(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str | None:
@@ -214,12 +208,10 @@ def _flips(new: Slot, old: Slot) -> bool:
     "pizza".
     """
     positive, negative = (new, old) if new.positive else (old, new)
-    if new.positive is old.positive or positive.relation not in ENDS.get(
-        negative.relation, (negative.relation,)
-    ):
+    if new.positive is old.positive or positive.relation not in negative.ends:
         return False
-    narrow = negative is new and negative.relation in NARROW and negative.key <= positive.key
-    return narrow or not negative.key or negative.key == positive.key
+    brief = negative is new and traits_of(new.relation).brief and new.key <= old.key
+    return brief or not negative.key or negative.key == positive.key
 
 
 def _bearing(new: Slot, old: Slot) -> int | None:

@@ -14,9 +14,9 @@ from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.clauses import clauses, rewriter, sentences, trim
 from pipeline.adapters.model_rules.dates import is_ahead, lift
 from pipeline.adapters.model_rules.fill import topics
-from pipeline.adapters.model_rules.relations import RELATIONS, base_of
+from pipeline.adapters.model_rules.relations import traits_of
 from pipeline.adapters.model_rules.statements import ANY_DAY, items, slots_of, statement, written
-from pipeline.domain.facts import Fact, FactKind, MemoryType, memory_type
+from pipeline.domain.facts import Fact, MemoryType, memory_type
 from pipeline.domain.messages import Role, SourcedMessage
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
@@ -69,8 +69,7 @@ POINTING = re.compile(
     r"|to (?:know|ask|see|say|hear|thank))\b",
     re.IGNORECASE,
 )
-# Relations of what is so now, not "I start at Bosch in May", and of a known subject, as habits are.
-PRESENT = ("works_as", "works_at", "works_in", "lives_in", "relationship_status", "is_aged")
+# Relations of a known subject, as habits are.
 OF_KNOWN = ("is", "is_aged")
 
 
@@ -174,7 +173,7 @@ def _fact(text: str, sourced: SourcedMessage, request: ExtractionRequest) -> Fac
     slot = next(iter(slots_of(text)), None)
     if slot is None:
         return fact
-    kind = RELATIONS.get(base_of(slot.relation), FactKind.OTHER)
+    kind = traits_of(slot.relation).kind
     # "Quit their job" is about the employer and about the occupation.
     attribute = "" if slot.relation == "works" else slot.relation.removeprefix("attribute_")
     return replace(
@@ -237,7 +236,7 @@ def _canonical(text: str, met: Collection[str], when: str = "", *, is_so: bool =
     is_thing = owner != "" and not RELATIVE.fullmatch(noun) and not (happened and known)
     talk = TALK.search(read.predicate) and not read.predicate.startswith("'s ")
     pointing = not happened and any(map(POINTING.match, read.groups.values()))
-    if is_thing or talk or pointing or (read.rule.relation in PRESENT and not is_so):
+    if is_thing or talk or pointing or (traits_of(read.rule.relation).now and not is_so):
         return []
     fleeting = read.rule.relation in OF_KNOWN or read.groups.get("habit")
     # "Alexa no longer works" is about a thing.

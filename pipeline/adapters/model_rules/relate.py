@@ -8,16 +8,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from pipeline.adapters.model_rules import words as w
-from pipeline.adapters.model_rules.relations import ENDS, FAR, base_of
+from pipeline.adapters.model_rules.relations import traits_of
 from pipeline.adapters.model_rules.statements import Slot, aliases, slots_of, stems
 from pipeline.domain.graph.values import EdgeEnding, Entity, GraphChanges, Relation, StoredRelation
 
 # A status that names a person is an edge to that person: married_to, dating.
 STATUS = re.compile(r"(?P<edge>(?:married|engaged) to|dating) (?P<x>.+)")
 VISIT = re.compile(r"travel to (?P<x>.+?)(?: (?:with|for|and|by) .+)?$")
-# Names of edges that are not the names of their slots, and relations without an edge.
-EDGES = {"plans": "plans_to", "wants": "wants_to", "relationship_status": "has_status"}
-SILENT = frozenset({"is", "left", "works"})
 PET_NAMED = re.compile(rf"an? (?P<kind>(?:\w+ )?{w.PETS}) named (?P<name>.+)", re.IGNORECASE)
 PET = re.compile(rf"\b{w.PETS}\b", re.IGNORECASE)
 ARTICLE = re.compile("^(?:an?|the|their|his|her) ", re.IGNORECASE)
@@ -34,7 +31,7 @@ def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> Gra
             named = stems(PET.sub("", VISIT.sub(r"\1", slot.value))) or slot.key
             for old in () if slot.positive else current:
                 ours = old.source.lower() == slot.subject and named <= stems(old.destination)
-                if ours and old.relation in ENDS.get(slot.relation, (slot.relation,)):
+                if ours and old.relation in slot.ends:
                     ended.setdefault(old.relation_id, EdgeEnding(old.relation_id, number))
             for edge in _edges(slot, text, number):
                 edges.setdefault((edge.source.name, edge.relation, edge.destination.name), edge)
@@ -43,8 +40,9 @@ def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> Gra
 
 def _edges(slot: Slot, text: str, number: int) -> Iterator[Relation]:
     """The edges of one slot; none for what is so no longer."""
-    name, value, silent = slot.relation, slot.value, slot.value.startswith("broke up")
-    if not value or silent or name in SILENT or not (slot.positive or name == "likes"):
+    name, value = slot.relation, slot.value
+    edge = traits_of(name).edge if slot.positive else "dislikes" if name == "likes" else ""
+    if edge == "" or not value or value.startswith("broke up"):
         return
     # The subject as the fact writes it; the speaker is "User".
     at = text.lower().find(slot.subject)
@@ -52,7 +50,7 @@ def _edges(slot: Slot, text: str, number: int) -> Iterator[Relation]:
     source = Entity(owner[:1].upper() + owner[1:], "person")
     pet = PET_NAMED.fullmatch(value) if name == "owns" else None
     kind = _kind(name, value.lower().split()[-1])
-    name = EDGES.get(name, name.replace("attribute_", "has_")) if slot.positive else "dislikes"
+    name = edge or name.replace("attribute_", "has_")
     if pet:
         value, kind = pet["name"], "animal"
     elif name == "has_status" and (status := STATUS.fullmatch(value)):
@@ -71,4 +69,4 @@ def _kind(relation: str, last: str) -> str:
     if relation == "learns" and re.fullmatch(w.LANGUAGES, last):
         return "language"
     base, _, noun = relation.partition("_")
-    return noun if base == "favourite" else FAR.get(base_of(relation), "thing")
+    return noun if base == "favourite" else traits_of(relation).far

@@ -6,59 +6,50 @@ A predicate is in the third person, affirmed and without its date; that of an at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pipeline.adapters.model_rules import words as w
 from pipeline.domain.facts import FactKind
-from pipeline.text.word_lists import words_of
 
-PLAN = FactKind.PLAN
-# Relations by name, or by the word before a noun: has_sister, favourite_colour, scheduled_exam.
-KINDS = {
-    FactKind.PERSONAL_DETAIL: "named has_birthday is_from lives_in is_aged speaks owns drives"
-    " attribute",
-    FactKind.RELATIONSHIP: "relationship_status has",
-    FactKind.WORK: "works works_as works_at works_in left",
-    FactKind.HEALTH: "allergic_to has_condition smokes",
-    FactKind.PREFERENCE: "likes prefers favourite follows_diet eats drinks",
-    PLAN: "plans wants scheduled",
-    FactKind.ACTIVITY: "plays learns",
-    FactKind.OTHER: "is",
-}
-RELATIONS = {name: kind for kind, names in KINDS.items() for name in names.split()}
-# SINGLE: relations with one value at a time. LISTED: each item of a list is a value.
-SINGLE = words_of(
-    "named has_birthday is_from lives_in is_aged drives attribute relationship_status works_as"
-    " works_at favourite follows_diet scheduled"
-)
-LISTED = words_of("speaks owns allergic_to has_condition likes eats drinks plays learns is")
-# Kinds of the entities that they lead to.
-FAR = {
-    "named": "name", "is_from": "place", "lives_in": "place", "speaks": "language",
-    "drives": "vehicle", "has": "person", "works_as": "occupation", "works_at": "organization",
-    "works_in": "field", "allergic_to": "substance", "has_condition": "condition",
-    "likes": "interest", "follows_diet": "diet", "eats": "food", "drinks": "drink",
-    "has_birthday": "date", "scheduled": "date", "is_aged": "age", "relationship_status": "status",
-    "plans": "event", "wants": "goal", "plays": "activity", "learns": "subject",
-}  # fmt: skip
-# Relations that a negative statement of a relation ends, if others than its own.
-ENDS = {
-    "owns": ("owns", "drives"),
-    "drives": ("owns", "drives"),
-    "works": ("works", "works_as", "works_at", "works_in"),
-    "left": ("works_at", "lives_in", "learns"),
-    "plans": ("plans", "plans_to", "plans_to_visit"),
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """Traits of a relation: a row of relations.toml.
+
+    `far`: kind of the entity that it leads to. `edge`: its name in the graph, if another one; ""
+    for none. `label`: its name in reasons, if not that of its attribute. `single`: one value at a
+    time. `listed`: each item of a list is a value. `now`: what is so today, and not a plan.
+    `ends`: relations that a negative statement ends, if others than its own. `brief`: a negative
+    value may be shorter than the one it ends: "sold the Tesla" ends "a red Tesla".
+    """
+
+    kind: FactKind = FactKind.OTHER
+    far: str = "thing"
+    edge: str | None = None
+    label: str | None = None
+    single: bool = False
+    listed: bool = False
+    now: bool = False
+    brief: bool = False
+    ends: Sequence[str] = ()
+
+
+RELATIONS = {
+    name: Traits(**row | {"kind": FactKind(row["kind"])})
+    for name, row in w.tables("relations").items()
 }
 
 
-def base_of(name: str) -> str:
-    """The relation of a name, which is the word before a noun: "has" of "has_sister"."""
-    return name if name in RELATIONS else name.partition("_")[0]
+def traits_of(name: str) -> Traits:
+    """The traits of a relation; those of has_sister are those of has."""
+    return RELATIONS.get(name) or RELATIONS.get(name.partition("_")[0], Traits())
 
 
 def is_single(name: str) -> bool:
     """True if a new value replaces the old one."""
-    return base_of(name) in SINGLE or name.removeprefix("has_") in w.SINGLE_KIN
+    return traits_of(name).single or name.removeprefix("has_") in w.SINGLE_KIN
 
 
 class Rule(NamedTuple):

@@ -7,7 +7,7 @@ sentences by a language model or a person: "The user resides in Berlin".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -16,8 +16,9 @@ from typing import NamedTuple
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.clauses import FILLER, LIMITED, rewriter
 from pipeline.adapters.model_rules.dates import lift
-from pipeline.adapters.model_rules.relations import LISTED, PLAN, PROPER, RELATIONS, RULES, Rule
+from pipeline.adapters.model_rules.relations import PROPER, RELATIONS, RULES, Rule, traits_of
 from pipeline.adapters.model_rules.words import base_of_gerund, is_past, third
+from pipeline.domain.facts import FactKind
 from pipeline.text.equality import signed_words
 from pipeline.text.terms import terms
 
@@ -97,6 +98,11 @@ class Slot:
         return stems(self.value)
 
     @property
+    def ends(self) -> Sequence[str]:
+        """The relations whose values it ends if it is negative."""
+        return traits_of(self.relation).ends or (self.relation,)
+
+    @property
     def of_kind(self) -> bool:
         """True if it may replace another value: "Oslo", but not "a small flat"."""
         named = self.relation not in ("lives_in", "works_at")
@@ -157,7 +163,11 @@ def _read(subject: str, predicate: str, when: str) -> Reading | None:
                 groups["x"] = when
             read = Reading(subject, predicate, when, rule, groups, negation is not None)
             if _fits(read):
-                return read if RELATIONS.get(rule.relation) is PLAN or not for_a_time else None
+                return (
+                    read
+                    if traits_of(rule.relation).kind is FactKind.PLAN or not for_a_time
+                    else None
+                )
     return None
 
 
@@ -191,7 +201,7 @@ def items(read: Reading) -> list[str]:
     mixed = DETERMINED.match(first) and not all(map(DETERMINED.match, others))
     is_one = long or mixed or LEADS_ON.search(first) or LIMITED.search(read.predicate)
     is_pair = re.search(rf"\b{w.PAIRS}\b", value, re.IGNORECASE)
-    if is_one or is_pair or read.rule.relation not in LISTED:
+    if is_one or is_pair or not traits_of(read.rule.relation).listed:
         return [value]
     return [f"to {part.removeprefix('to ')}" if first[:3] == "to " else part for part in parts]
 

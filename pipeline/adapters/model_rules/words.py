@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib import resources
+from typing import Any
 
 from pipeline.text.word_lists import IRREGULAR
 
-_FILE = resources.files("pipeline.adapters.model_rules") / "words.toml"
-_LISTS = tomllib.loads(_FILE.read_text("utf-8"))
+
+def tables(name: str) -> dict[str, dict[str, Any]]:
+    """The tables of a data file of this folder."""
+    file = resources.files("pipeline.adapters.model_rules") / f"{name}.toml"
+    return tomllib.loads(file.read_text("utf-8"))
+
+
+_LISTS = tables("words")
 
 
 def phrases(text: str) -> list[str]:
