@@ -53,22 +53,10 @@ MET = re.compile(
     rf"{USER}(?:'s| (?:has|adopted|got|bought) an?) {KIND}"
     rf"(?:(?: is)?(?: named| called)? (?P<name>{w.NAME}))?.*"
 )
-# Subjects that are no names, and words about the conversation itself.
-NO_ONE = re.compile(
-    "(?:every|some|no)(?:one|body)|people|this|that|these|those|there|here|who|what|some|most|many"
-    "|all|one|both|each|every|any|only|an?|our|not|never|when|while|as|can|let|just|",
-    re.IGNORECASE,
-)
-TALK = re.compile(
-    r"\b(?:your?|yours|this|these|those|its?|(?:some|any|every)thing|stuff|someone)\b"
-    r"|\bthe (?:idea|way|sound|look)\b",
-    re.IGNORECASE,
-)
-POINTING = re.compile(
-    r"(?:to be|not|that|how|what|when|if|where|why|him|her|them|there|here|ones?$"
-    r"|to (?:know|ask|see|say|hear|thank))\b",
-    re.IGNORECASE,
-)
+# Subjects that are no names, words about the conversation itself, and values that name nothing.
+NO_ONE = re.compile(f"{w.either('no_names')}?", re.IGNORECASE)
+TALK = re.compile(rf"\b{w.either('talk')}\b", re.IGNORECASE)
+POINTING = re.compile(rf"{w.either('pointing')}\b", re.IGNORECASE)
 # Relations of a known subject, as habits are.
 OF_KNOWN = ("is", "is_aged")
 

@@ -54,8 +54,10 @@ DIETS, CONDITIONS = either("diets"), rf"(?:type [12] )?{either('conditions')}"
 LANGUAGES, NATIONALITY = either("languages"), either("nationalities", "languages")
 NO_NAME = either("nationalities", "languages", "traits", "diets", "not_names")
 ATTRIBUTES = either("attributes")
+CARRIED = either("carried")
 OFTEN, REGULAR, HABITS = either("often"), either("regular"), either("habits")
 LIFE_EVENTS, CHATTER = word_set("life_events"), word_set("chatter")
+SPELLINGS = _LISTS["spellings"]
 CATEGORIES = {name: frozenset(phrases(text)) for name, text in _LISTS["categories"].items()}
 # Verb forms, as far as the rules need them: "live" to "lives", "flying" to "fly".
 PAST = word_set("past") | IRREGULAR.keys() - {"children", "people"}
