@@ -386,7 +386,7 @@ class Settings(BaseSettings):
     traces_texts: Literal["on", "off"] = "off"
     """`on`: spans contain texts of users: queries, and the memories that a stage has changed."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Minimum level of log lines."""
+    """Minimum level of log lines. Libraries write none below `info`."""
 
     # ── Webhooks ──
     webhook_private: Literal["on", "off"] = "off"

@@ -211,7 +211,8 @@ SILENT = ("celery.app.trace",)
 def configure_logs(level: str, *, process: str) -> None:
     """Send logs as one JSON object for each line to stderr, from our loggers and all libraries.
 
-    `process`: value of the field `process` in every line.
+    `level`: minimum level of our lines; libraries write none below INFO. `process`: value of the
+    field `process` in every line.
     """
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -236,6 +237,7 @@ def configure_logs(level: str, *, process: str) -> None:
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                without_arguments,
                 frames_only,
                 in_order,
                 structlog.processors.JSONRenderer(),
@@ -243,7 +245,8 @@ def configure_logs(level: str, *, process: str) -> None:
         )
     )
     logging.root.handlers = [handler]
-    logging.root.setLevel(level.upper())
+    # Our lines are written by structlog. Those of libraries quote queries and bodies at DEBUG.
+    logging.root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level.upper()]))
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in SILENT:
@@ -254,6 +257,13 @@ def in_order(_: Any, __: str, fields: EventDict) -> EventDict:
     """Put time, level, process and event first, for people who read the lines."""
     first = {name: fields[name] for name in FIRST_FIELDS if name in fields}
     return {**first, **fields}
+
+
+def without_arguments(_: Any, __: str, fields: EventDict) -> EventDict:
+    """Cut a line of asyncio before the task or the arguments of the callback, which it quotes."""
+    if fields.get("logger") == "asyncio":
+        fields["event"] = str(fields["event"]).partition("\n")[0].partition("(")[0].rstrip()
+    return fields
 
 
 def frames_only(_: Any, __: str, fields: EventDict) -> EventDict:
