@@ -199,9 +199,15 @@ async def statement_refused(request: Request, error: Exception) -> JSONResponse:
 
 
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
-    """Answer 500 with a request id, and log the exception with it."""
+    """Answer 500 with a request id, and log the exception with it.
+
+    The log has the route and not the path, which may hold the id of a user or the token of a link.
+    """
     request_id = uuid.uuid4().hex
-    log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
+    route = getattr(request.scope.get("route"), "path", "unknown")
+    log.error(
+        "request_crashed", request_id=request_id, method=request.method, route=route, exc_info=error
+    )
     # The server closes the connection after a crashed request, and must announce that.
     return respond(500, f"Internal error. Quote request id {request_id}.", Connection="close")
 

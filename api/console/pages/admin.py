@@ -132,5 +132,7 @@ def _plain(value: object) -> str:
             return ", ".join(f"{name} {part}" for name, part in parts)
         case tuple() | list() | frozenset():
             return ", ".join(map(_plain, value)) or "–"
+        case str() if "@" in value:  # a URL may have a password
+            return "set"
         case _:
             return str(value)

@@ -42,6 +42,20 @@ async def test_a_refused_request_is_logged_without_its_text() -> None:
     ]  # fmt: skip
 
 
+async def test_a_crash_is_logged_without_the_path() -> None:
+    """It may hold the id of a user, or the token of a one-time link to the console."""
+    app = FastAPI()
+    app.include_router(router)
+    app.add_exception_handler(InvalidInput, errors.unexpected)
+    transport = httpx.ASGITransport(app)
+    with capture_logs() as lines:
+        async with httpx.AsyncClient(transport=transport, base_url="http://memlane") as http:
+            assert (await http.get(f"/v1/things/{SECRET}/")).status_code == 500
+    [line] = lines
+    assert (line["event"], line["route"]) == ("request_crashed", "/v1/things/{thing}/")
+    assert SECRET not in str({**line, "exc_info": None})
+
+
 async def test_the_lines_of_a_second_are_bounded_and_the_rest_is_counted() -> None:
     now = [0.0]
     with capture_logs() as lines:
