@@ -52,6 +52,14 @@ class StrictRequest(Request):
             # FastAPI replaces the text of any other exception.
             raise HTTPException(400, str(error)) from None
 
+    async def checked_body(self) -> bytes:
+        """The body, which is JSON within the limits. Errors: HTTPException 400."""
+        try:
+            await self.json()
+        except orjson.JSONDecodeError as error:
+            raise HTTPException(400, f"The body is not valid JSON: {error.msg}.") from None
+        return await self.body()
+
 
 class StrictJson(TypedRoute):
     """Route class that parses bodies strictly, and names ignored keys in a response header."""

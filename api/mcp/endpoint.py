@@ -12,8 +12,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.http.strict_json import StrictRequest
 from api.mcp.tools import ApiRequest
 
 if TYPE_CHECKING:
@@ -46,9 +47,11 @@ class McpEndpoint:
         refusal = await self.ask(CHECK_KEY, Request(scope))
         if refusal.is_error:
             await _pass_on(refusal, send)
-        else:
-            manager = await self._started()
-            await manager.handle_request(scope, receive, send)
+            return
+        # The SDK takes the last value of a repeated key; a gateway in front may check the first.
+        body = await StrictRequest(scope, receive).checked_body()
+        manager = await self._started()
+        await manager.handle_request(scope, _again(body, receive), send)
 
     async def ask(self, request: ApiRequest, outside: Request) -> httpx.Response:
         """Send a request to the REST API with the key of the MCP request; return the response."""
@@ -92,6 +95,16 @@ class McpEndpoint:
         async with manager.run():
             ready.set()
             await self._closing.wait()
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The messages of a request whose body was read: the body as one, then those that follow."""
+    read = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive_again() -> Message:
+        return next(read, None) or await receive()
+
+    return receive_again
 
 
 async def _pass_on(answer: httpx.Response, send: Send) -> None:

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from api.mcp.tools import TOOLS
 from pipeline.erasure import service as erasure
 from pipeline.stores import Ledger
-from tests.support.api_service import Service, serving
+from tests.support.api_service import Service, error_of, serving
 
 NAMES = {
     "add_memory", "search_memories", "get_memories", "get_memory", "update_memory",
@@ -62,6 +62,29 @@ async def test_the_server_tells_its_version(service: Service) -> None:
     accept = {"Accept": "application/json, text/event-stream"}
     answer = await service.client.post("/mcp", json=body, headers=accept)
     assert answer.json()["result"]["serverInfo"]["version"] == service.app.version
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (b'{"user_id": "maya", "user_id": "otto"}', 400, "user_id"),
+        (b'{"user_id": "maya", "filters": {"metadata": {"n": %s}}}' % (b"9" * 30), 400, "64 bits"),
+        (b'{"user_id": "maya", "filters": %s}' % (b"[" * 65 + b"]" * 65), 400, "deeper than"),
+        (b'{"user_id": "%s"}' % (b"x" * 200_000), 413, "larger than"),
+    ],
+)
+async def test_a_body_has_the_limits_of_the_rest_api(
+    service: Service, arguments: bytes, status: int, words: str
+) -> None:
+    """Of a repeated key the last value counted, though a gateway may check the first."""
+    body = (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call",'
+        b' "params": {"name": "get_memories", "arguments": %s}}' % arguments
+    )
+    accept = {"Accept": "application/json, text/event-stream"}
+    answer = await service.client.post("/mcp", content=body, headers=accept)
+    assert answer.status_code == status, answer.text
+    assert words in error_of(answer)
 
 
 async def call(opened: ClientSession, tool: str, **arguments: Any) -> Any:
