@@ -41,8 +41,6 @@ NO_JOB = re.compile(
     r"| (?:was )?(?P<how>(?:fired|laid off|made redundant|(?<!was )resigned)(?: (?:on|in) .+)?)$"
 )
 _key = lru_cache(maxsize=4096)(same_text)
-
-
 NEWS = "not known yet, and contradicts nothing stored"
 # Effect of a fact on a memory: its rank, of which the highest wins, its reason, the text to store.
 Effect = tuple[int, str, str]
@@ -111,14 +109,13 @@ class _Batch:
         stored = (slot for entry in self.entries for slot in slots_of(entry.text)[:1])
         names = aliases((slot.subject, slot.relation, slot.value) for slot in stored)
         effects = ((self._effect_on(text, entry, names), entry) for entry in self.entries)
-        known = ((effect, entry) for effect, entry in effects if effect)
-        best = max(known, key=lambda pair: pair[0][0], default=None)
-        if best is None:
-            new = slots_of(text)
-            single = new and is_single(new[0].relation) and new[0].of_kind
-            reason = f"nothing stored yet about the {_label(new[0].relation)}" if single else NEWS
+        known = [(effect, entry) for effect, entry in effects if effect]
+        if not known:
+            single = [slot for slot in slots_of(text)[:1] if is_single(slot.relation)]
+            about = [_label(slot.relation) for slot in single if slot.of_kind]
+            reason = f"nothing stored yet about the {about[0]}" if about else NEWS
             return Outcome.ADD, reason, text, None
-        (rank, reason, written), entry = best
+        (rank, reason, written), entry = max(known, key=lambda pair: pair[0][0])
         if rank == KNOWN:
             return Outcome.NOOP, reason, None, entry
         return Outcome.UPDATE, reason, written, entry

@@ -47,8 +47,8 @@ introduce = rewriter(
     (rf"^{USER} is (?!(?:[\w'-]+ ){{0,2}}{w.NO_NAME}\b)({w.NAME})$", rf"{USER}'s name is \1"),
 )  # fmt: skip
 # A pronoun as a subject or as an owner, and a sentence that says for whom it stands.
-PRONOUN = re.compile(r"(?:(he|she|they|it)|(his|her|their|its))\b", re.IGNORECASE)
-SUBJECT_OF = {"his": "he", "her": "she", "their": "they", "its": "it"}
+PRONOUN = re.compile(r"(?:he|she|they|it|(?P<owner>his|her|their|its))\b", re.IGNORECASE)
+ANY_PRONOUN = "she her he his they their it its"
 MET = re.compile(
     rf"{USER}(?:'s| (?:has|adopted|got|bought) an?) {KIND}"
     rf"(?:(?: is)?(?: named| called)? (?P<name>{w.NAME}))?.*"
@@ -59,8 +59,6 @@ TALK = re.compile(rf"\b{w.either('talk')}\b", re.IGNORECASE)
 POINTING = re.compile(rf"{w.either('pointing')}\b", re.IGNORECASE)
 # Relations of a known subject, as habits are.
 OF_KNOWN = ("is", "is_aged")
-
-
 # A request, and its object.
 ASKED = re.compile(
     r"(?:(?:you can|can you|could you|I want you to) )?(?:please )?"
@@ -197,8 +195,8 @@ def clause_facts(clause: str, today: date, met: dict[str, str]) -> list[str]:
     if kin and kin["name"] in met and re.fullmatch(w.KIN, kin["kind"]):
         text = f"{kin['name']} {text[kin.end() :].strip()}"
     if pronoun := PRONOUN.match(text):
-        word, owned = pronoun[0].lower(), "'s" * bool(pronoun[2])
-        text = f"{met.get(SUBJECT_OF.get(word, word), '')}{owned}{text[pronoun.end() :]}"
+        owner = "'s" if pronoun["owner"] else ""
+        text = f"{met.get(pronoun[0].lower(), '')}{owner}{text[pronoun.end() :]}"
     text = introduce(in_voice(text))
     if not facts:
         _meet(text, met)
@@ -209,9 +207,9 @@ def _meet(text: str, met: dict[str, str]) -> None:
     """Remember the relative or the pet that a sentence introduces, also under its pronouns."""
     if match := MET.fullmatch(text):
         noun = re.sub(".* |step|grand|-in-law", "", match["kind"].lower())
-        pronouns = ["she"] * (noun in w.SHE) + ["he"] * (noun in w.HE)
+        pronouns = "she her" if noun in w.SHE else "he his" if noun in w.HE else ANY_PRONOUN
         subject = match["name"] or f"{USER}'s {match['kind']}"
-        met |= dict.fromkeys([*(pronouns or ["she", "he", "they", "it"]), subject], subject)
+        met |= dict.fromkeys([*pronouns.split(), subject], subject)
 
 
 def _canonical(text: str, met: Collection[str], when: str = "", *, is_so: bool = True) -> list[str]:

@@ -16,14 +16,7 @@ from pipeline.domain.facts import FactKind
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Traits of a relation: a row of relations.toml.
-
-    `far`: kind of the entity that it leads to. `edge`: its name in the graph, if another one; ""
-    for none. `label`: its name in reasons, if not that of its attribute. `single`: one value at a
-    time. `listed`: each item of a list is a value. `now`: what is so today, and not a plan.
-    `ends`: relations that a negative statement ends, if others than its own. `brief`: a negative
-    value may be shorter than the one it ends: "sold the Tesla" ends "a red Tesla".
-    """
+    """Traits of a relation: a row of relations.toml, where they are explained."""
 
     kind: FactKind = FactKind.OTHER
     far: str = "thing"

@@ -17,7 +17,6 @@ from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.clauses import FILLER, LIMITED, rewriter
 from pipeline.adapters.model_rules.dates import lift
 from pipeline.adapters.model_rules.relations import PROPER, RELATIONS, RULES, Rule, traits_of
-from pipeline.adapters.model_rules.words import base_of_gerund, is_past, third
 from pipeline.domain.facts import FactKind
 from pipeline.text.equality import signed_words
 from pipeline.text.terms import terms
@@ -39,11 +38,11 @@ regular = rewriter(
     (r"^does not care for (?!their )", "dislikes "),
     (rf"^married (?={w.CAP})", "is married to "),
     (rf"^(?:started|is) (?:dating|seeing|going out with) (?={w.CAP})", "is dating "),
-    (r"^does (like|love|enjoy|eat|drink|speak|live|work|have|own)\b", lambda m: third(m[1])),
+    (r"^does (like|love|enjoy|eat|drink|speak|live|work|have|own)\b", lambda m: w.third(m[1])),
     (r"^is not (.+) any more$", r"is no longer \1"),
-    (r"^does not (\w+)( .+)? any more$", lambda m: f"no longer {third(m[1])}{m[2] or ''}"),
+    (r"^does not (\w+)( .+)? any more$", lambda m: f"no longer {w.third(m[1])}{m[2] or ''}"),
     (r"^(?:has )?(?:stopped|quit|gave up|given up) (\w+ing)\b",
-     lambda m: f"no longer {third(base_of_gerund(m[1]))}"),
+     lambda m: f"no longer {w.third(w.base_of_gerund(m[1]))}"),
     (r"^(speak|eat|drink|play)s no (?!longer\b)", r"does not \1 "),
     (r"^(?:can|knows how to) (speak|play) ", r"\1s "),
     (rf"^has been (?=\w+ing\b|(?:an? )?{w.DIETS}|married\b|with\b|an? )", "is "),
@@ -147,7 +146,7 @@ def _read(subject: str, predicate: str, when: str) -> Reading | None:
     text, negation = predicate, NEGATED.fullmatch(predicate)
     if negation:
         verb, be = negation["verb"], negation["be"]
-        verb = f"{be} {verb}" if be else verb if negation["third"] else third(verb)
+        verb = f"{be} {verb}" if be else verb if negation["third"] else w.third(verb)
         text = verb + negation["rest"]
     # "Cannot play today" is no contrary of "plays"; a plan has a time of its own.
     past = when.startswith("since") or predicate.startswith(("no l", "is no l", "used to", "was "))
@@ -188,7 +187,10 @@ def _fits(read: Reading) -> bool:
         "recent": lasts or re.fullmatch(r"in \d{4}(?:-\d\d)?", when) is None,
         "job": bool(groups.get("works_as") or groups.get("works_at")),
         "negated": read.negated,
-        "event": is_past(verb) and verb not in w.CHATTER and possession and (when != "" or of_life),
+        "event": w.is_past(verb)
+        and verb not in w.CHATTER
+        and possession
+        and (when != "" or of_life),
     }
     return all(fulfilled[need] for need in read.rule.needs.split())
 
@@ -219,7 +221,7 @@ def written(read: Reading, item: str) -> str:
             fields[role] = f" {role[-2:]}{fields[role]}" if fields.get(role) else ""
         plural = rule.relation == "allergic_to" and item.lower() in w.COUNTABLE
         fields |= {"x": item + "s" * plural, "what": read.groups.get("what", "")}
-        fields["base"] = base_of_gerund(read.groups.get("base", ""))
+        fields["base"] = w.base_of_gerund(read.groups.get("base", ""))
         text, aside = rule.written.format_map(fields).strip(), rule.aside.format_map(fields)
         when = "" if rule.relation == "has_birthday" else when
     elif x and text.endswith(x):
