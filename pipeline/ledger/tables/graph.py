@@ -49,7 +49,7 @@ entities = Table(
     time("merged_at"),
     # Its earlier merges, oldest first: merged_into, merge_reason, merged_at, and replaced_at, the
     # time at which a split took the merge back. A trigger writes them, and keeps the newest 100.
-    Column("past_merges", JSONB),
+    Column("past_merges", JSONB(none_as_null=True)),
     now("created_at"),
     UniqueConstraint("lane_id", "name_key"),
 )
@@ -87,7 +87,7 @@ relations = Table(
     # Its earlier ends, oldest first: valid_to, expired_at, ended_by, and replaced_at, the time at
     # which an undo withdrew this end, or another one replaced it. A trigger writes them, and keeps
     # the newest 100: an older end is read as none.
-    Column("past_ends", JSONB),
+    Column("past_ends", JSONB(none_as_null=True)),
     Index(
         "uq_relations_current",
         "lane_id",

@@ -15,7 +15,7 @@ stage_runs = Table(
     # The lane of the texts in the output; a batch that was split has no events to look it up.
     Column("lane_id", Uuid, nullable=False),
     # NULL: deleted after the retention time, or erased.
-    Column("output", JSONB),
+    Column("output", JSONB(none_as_null=True)),
     Column("model", Text, nullable=False, server_default=""),
     # Name and version of the prompt, as in `extract@0f3c52b7a9e1`; empty without a model call.
     Column("prompt", Text, nullable=False, server_default=""),

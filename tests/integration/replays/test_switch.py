@@ -16,7 +16,7 @@ from pipeline.domain.usage import Answer
 from pipeline.ledger.tables import suggestions
 from pipeline.ports import ExtractionRequest
 from tests.integration.conflicts.test_conflicts import Overwriting
-from tests.integration.graph.test_reads import graph, now
+from tests.integration.graph.test_reads import exported, graph, now
 from tests.integration.replays.test_shadow import rows
 from tests.integration.suggestions.test_accepting import decide, only_one, withheld
 from tests.support.api_service import ADD, LIST, MAYA, Service, error_of
@@ -63,6 +63,22 @@ async def test_a_switch_puts_the_replays_memories_in_place_of_the_scopes(service
     ]
     assert projects == [str(service.engine.project.id)]
     assert (await switch(service, replay["id"])).status_code == 409
+
+
+async def test_the_entities_that_a_switch_adopts_are_exported(service: Service) -> None:
+    await service.add("I work at Acme.")
+    service.engine.with_model(RulesModel())
+    replay = await replayed(service)
+    assert (await switch(service, replay["id"])).status_code == 200
+    assert await graph(service) == ["User works_at Acme"]
+    before = [row for row in await exported(service) if row["kind"] == "entity"]
+    assert {row["name"] for row in before} == {"User", "Acme"}
+    [user] = [row["id"] for row in before if row["name"] == "User"]
+    into = {"into": next(row["id"] for row in before if row["id"] != user)}
+    merged = await service.client.post(f"/v1/graph/entities/{user}/merge/", json=into)
+    assert merged.status_code == 200, merged.text
+    await service.client.post(f"/v1/graph/entities/{user}/split/")
+    assert [row for row in await exported(service) if row["kind"] == "entity"] == before
 
 
 class Corrected(Tagged):
