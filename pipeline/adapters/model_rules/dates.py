@@ -19,9 +19,11 @@ from pipeline.text.times.dates import (
     WEEKDAYS,
     Span,
     any_of,
+    moved,
+    number_of,
     period,
 )
-from pipeline.text.times.when import iso, moved, number_of, times_of
+from pipeline.text.times.when import iso, times_of
 
 # First months of the seasons, by convention those of the northern hemisphere.
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}

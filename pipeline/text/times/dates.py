@@ -283,8 +283,29 @@ def period(unit: str, day: date) -> Span:
             return Span(day, day)
 
 
+def number_of(match: re.Match[str]) -> int:
+    """The number of a match of NUMBER."""
+    word = match["number"].lower()
+    return NUMBERS.get(word) or int(word)
+
+
+def moved(unit: str, count: int, today: date) -> Span:
+    """The day, or the calendar week, month or year, `count` units from today."""
+    match unit:
+        case "day":
+            return period(unit, today + timedelta(days=count))
+        case "week":
+            return period(unit, today + timedelta(weeks=count))
+        case "month":
+            months = today.year * 12 + today.month - 1 + count
+            return month_of(months // 12, months % 12 + 1)
+        case _:
+            return period(unit, date(today.year + count, 1, 1))
+
+
 def _ago(match: re.Match[str], today: date) -> Span:
-    return period(UNITS[match["unit"].lower()], today - _length(match))
+    """By the calendar: 30 days before the 31st are in the same month."""
+    return moved(UNITS[match["unit"].lower()], -number_of(match), today)
 
 
 def _since(match: re.Match[str], today: date) -> Span:
@@ -292,9 +313,8 @@ def _since(match: re.Match[str], today: date) -> Span:
 
 
 def _length(match: re.Match[str]) -> timedelta:
-    number = match["number"].lower()
     days = {"day": 1, "week": 7, "month": 30, "year": 365}[UNITS[match["unit"].lower()]]
-    return timedelta(days=days * (NUMBERS.get(number) or int(number)))
+    return timedelta(days=days * number_of(match))
 
 
 def days_back(days: tuple[int, int]) -> Reader:

@@ -17,7 +17,6 @@ from itertools import islice
 
 from pipeline.text.times.dates import (
     NUMBER,
-    NUMBERS,
     READERS,
     SPACED_UNIT,
     UNIT,
@@ -29,6 +28,8 @@ from pipeline.text.times.dates import (
     any_of,
     days_back,
     month_of,
+    moved,
+    number_of,
     period,
     read_match,
 )
@@ -199,26 +200,6 @@ def _inserted(text: str, at: int, span: Span) -> str:
 
 
 # ── readers: a match and today's date -> a span ──────────────────────────────────────────────────
-
-
-def number_of(match: re.Match[str]) -> int:
-    """The number of a match of NUMBER."""
-    word = match["number"].lower()
-    return NUMBERS.get(word) or int(word)
-
-
-def moved(unit: str, count: int, today: date) -> Span:
-    """The day, or the calendar week, month or year, `count` units from today."""
-    match unit:
-        case "day":
-            return period(unit, today + timedelta(days=count))
-        case "week":
-            return period(unit, today + timedelta(weeks=count))
-        case "month":
-            months = today.year * 12 + today.month - 1 + count
-            return month_of(months // 12, months % 12 + 1)
-        case _:
-            return period(unit, date(today.year + count, 1, 1))
 
 
 def _by_units(sign: int) -> Reader:

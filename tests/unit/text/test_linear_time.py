@@ -70,7 +70,7 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.models.json_answers.json_object": "It raises for a text that is no object.",
     "pipeline.text.times.dates.read_match": INNER,
     "pipeline.text.times.when.iso": NO_TEXT,
-    "pipeline.text.times.when.number_of": INNER,
+    "pipeline.text.times.dates.number_of": INNER,
     "pipeline.text.terms.cut": "It calls terms for each text, in a thread.",
     "pipeline.domain.consolidation.candidates.chosen": NO_TEXT,
     "pipeline.domain.graph.values.entity_id": "It calls name_key.",

@@ -51,6 +51,25 @@ def test_a_question_asks_about(question: str, expected: Span) -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "today", "expected"),
+    [
+        ("a month ago", "2024-03-31", span("2024-02-01", "2024-02-29")),
+        ("vor einem Monat", "2024-12-31", span("2024-11-01", "2024-11-30")),
+        ("hace un mes", "2025-03-01", span("2025-02-01", "2025-02-28")),
+        ("11 months ago", "2025-12-31", span("2025-01-01", "2025-01-31")),
+        ("two years ago", "2024-12-31", span("2022-01-01", "2022-12-31")),
+        ("10 years ago", "2025-12-31", span("2015-01-01", "2015-12-31")),
+        ("a year ago", "2024-02-29", span("2023-01-01", "2023-12-31")),
+    ],
+)
+def test_months_and_years_ago_are_those_of_the_calendar(
+    question: str, today: str, expected: Span
+) -> None:
+    """On the last day of a month or a leap year too: 30 days are no month, 730 no two years."""
+    assert spans(question, datetime.fromisoformat(f"{today}T12:00:00+00:00")) == (expected,)
+
+
+@pytest.mark.parametrize(
     "question", ["in May", "im Mai", "en mayo", "5月", "Did they march in May?"]
 )
 def test_a_month_without_a_year_is_that_of_any_year(question: str) -> None:
