@@ -369,7 +369,7 @@ class Settings(BaseSettings):
     """
     metrics_token: SecretStr | None = None
     """Bearer token of `/metrics`. Without it `/metrics` answers only if `MEMLANE_HOST` is a
-    loopback address.
+    loopback address, and no request that a reverse proxy has passed on.
     """
     probe_port: Annotated[int, Field(ge=0, le=65_535)] | None = None
     """Port of a worker or sweeper for `/livez`, `/readyz` and `/metrics`, on `MEMLANE_HOST`. Set it

@@ -6,7 +6,7 @@ import hmac
 from datetime import date
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from api.auth.tenant import Caller
@@ -22,6 +22,8 @@ from pipeline.webhooks.addresses import is_loopback
 
 router = APIRouter(tags=["system"], route_class=TypedRoute)
 
+# Headers that reverse proxies add to requests.
+PROXY_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 # A valid address that belongs to no person: tools validate it, and clients with telemetry send it.
 NO_ONES_EMAIL = "local@memlane.invalid"
 
@@ -80,19 +82,32 @@ async def readyz(api: Given) -> Response:
 
 
 async def scraper(
-    api: Given, authorization: Annotated[str | None, Header(include_in_schema=False)] = None
+    request: Request,
+    api: Given,
+    authorization: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> None:
     """Authorize a scraper, because metrics cover all projects.
 
-    Errors: Unauthorized without the configured token; Forbidden if no token is configured and other
-    hosts can connect.
+    Errors: Unauthorized without the configured token; Forbidden if no token is configured and the
+    request may be from another host.
     """
     token = api.settings.metrics_token
-    if token is None and not is_loopback(api.settings.host):
+    if token is None and not (is_loopback(api.settings.host) and _is_direct(request)):
         raise Forbidden("Set MEMLANE_METRICS_TOKEN and send it as `Authorization: Bearer <token>`.")
     given = (authorization or "").partition(" ")[2].strip().encode()
     if token and not hmac.compare_digest(given, token.get_secret_value().encode()):
         raise Unauthorized("Send MEMLANE_METRICS_TOKEN as `Authorization: Bearer <token>`.")
+
+
+def _is_direct(request: Request) -> bool:
+    """Tell if no proxy has passed the request on.
+
+    A public name in `Host` is that of a proxy, or of a site that has its name lead to this machine
+    (DNS rebinding).
+    """
+    host = request.url.hostname or ""
+    passed_on = any(name in request.headers for name in PROXY_HEADERS)
+    return not passed_on and (is_loopback(host) or "." not in host)
 
 
 @router.get("/metrics", response_class=PlainTextResponse, dependencies=[Depends(scraper)])

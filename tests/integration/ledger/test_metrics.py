@@ -90,6 +90,27 @@ async def test_without_a_token_only_this_machine_may_ask(
     assert (await service.client.get("/metrics")).status_code == status
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "memory.example.com"},  # a proxy that keeps the name, or DNS rebinding
+        {"Host": "127.0.0.1:8000", "X-Forwarded-For": "203.0.113.7"},
+        {"Host": "127.0.0.1:8000", "Forwarded": "for=203.0.113.7"},
+        {"Host": "127.0.0.1:8000", "Via": "1.1 proxy"},
+    ],
+)
+async def test_without_a_token_no_proxy_may_ask_for_others(
+    service: Service, headers: dict[str, str]
+) -> None:
+    """The API listens on loopback, and a reverse proxy in front passes everything on to it."""
+    configure(service, host="127.0.0.1")
+    answer = await service.client.get("/metrics", headers=headers)
+    assert answer.status_code == 403
+    assert "MEMLANE_METRICS_TOKEN" in answer.json()["error"]
+    direct = await service.client.get("/metrics", headers={"Host": "127.0.0.1:8000"})
+    assert direct.status_code == 200
+
+
 async def test_however_often_it_is_scraped_the_ledger_is_asked_once(service: Service) -> None:
     keep_figures(service, HOUR_S)
     await service.client.get("/metrics")
