@@ -119,10 +119,10 @@ def _written(span: Span, before: re.Match[str]) -> str:
 
 
 def _looks_ahead(clause: str) -> bool:
-    """True unless the clause has a "since", or its verb is a past form other than "have booked"."""
+    """True unless the clause has a "since", or its verb is a past form other than "booked"."""
     words = re.findall("[a-z]+", clause.lower())
     now = {"am", "is", "are", "will", "have"} & set(words[:6])
-    if "starting" in words or POSTPONED.search(clause):
+    if {"starting", "booked"} & set(words) or POSTPONED.search(clause):
         return True
     return "since" not in words and (bool(now) or not any(map(is_past, words[:6])))
 

@@ -238,6 +238,7 @@ I have a dentist appointment on Thursday. => User has a dentist appointment on 2
 My daughter's wedding is on the 14th. => User's daughter's wedding is on 2026-03-14
 I'll run 10 km on the 14th. => User plans to run 10 km on 2026-03-14
 I booked a flight to Oslo. => User booked a flight to Oslo
+I booked a flight to Oslo for April 2nd. => User booked a flight to Oslo for 2026-04-02
 I cancelled my trip to Rome. => User cancelled their trip to Rome
 I ran a marathon last Sunday. => User ran a marathon on 2026-03-08
 I climbed Mont Blanc last summer. => User climbed Mont Blanc in the summer of 2025
