@@ -67,6 +67,7 @@ from pipeline.transfer.records import (
     MemoryState,
     OwnerRecord,
     PastEnd,
+    PastMerge,
     PastStatePart,
     ReceiptPart,
     RelationRecord,
@@ -309,7 +310,7 @@ class _ScopeRows:
                 "merged_into": keys.get(row.merged_into),
                 "root": keys.get(row.root_id),
                 "past_merges": [
-                    merge | {"merged_into": keys[merge["merged_into"]]}
+                    PastMerge(**merge | {"merged_into": keys[merge["merged_into"]]}).model_dump()
                     for merge in past[row.id]
                     if merge["merged_into"] in keys
                 ],

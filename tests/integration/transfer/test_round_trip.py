@@ -158,6 +158,21 @@ async def test_an_import_restores_what_an_export_has(engine: Engine) -> None:
     assert await engine.lane_state() == "IDLE"
 
 
+async def test_the_time_of_a_past_merge_is_written_as_other_times_are(engine: Engine) -> None:
+    """In JSON, PostgreSQL leaves out the last zeros of a second's fraction."""
+    await furnish(engine)
+    async with engine.ledger.engine.begin() as connection:
+        shorter = """
+            UPDATE entities SET past_merges = jsonb_set(
+                past_merges, '{0,merged_at}', '"2026-02-03T04:05:06.7+00:00"'
+            ) WHERE past_merges IS NOT NULL"""
+        await connection.execute(text(shorter))
+    before = await exported(engine)
+    await wipe(engine)
+    await run_import(engine, before)
+    assert comparable(await exported(engine)) == comparable(before)
+
+
 async def test_imported_rows_are_searched_and_followed_by_later_turns(engine: Engine) -> None:
     await furnish(engine)
     before = await exported(engine, user_id="maya")
