@@ -86,9 +86,16 @@ def _chatgpt_messages(node: Mapping[str, Any]) -> list[tuple[dict[str, str], dat
     hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
     if role not in ROLES or hidden:
         return []
-    at = message.get("create_time")
-    time = datetime.fromtimestamp(at, UTC) if isinstance(at, int | float) else None
+    time = _time(message.get("create_time"))
     return [(part, time) for part in _messages(role, text)]
+
+
+def _time(seconds: object) -> datetime | None:
+    """A Unix time; None for anything that is no time of the calendar."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int | float) else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _messages(role: str, text: str) -> list[dict[str, str]]:

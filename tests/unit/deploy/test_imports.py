@@ -223,6 +223,15 @@ def test_the_shown_branch_of_a_chatgpt_conversation_is_read_in_order(tmp_path: P
     assert [turn.key] == [again.key for again in read_turns(file)]
 
 
+@pytest.mark.parametrize("at", [1e20, -1e18])
+def test_a_message_at_no_time_of_the_calendar_has_none(tmp_path: Path, at: float) -> None:
+    mapping = {"a": node(None, "user", "I live in Porto.", at)}
+    file = tmp_path / "conversations.json"
+    file.write_bytes(orjson.dumps([{"id": "x", "mapping": mapping, "current_node": "a"}]))
+    (turn,) = read_turns(file)
+    assert turn.said_at is None
+
+
 def test_a_conversation_in_a_circle_ends(tmp_path: Path) -> None:
     mapping = {"a": node("b", "user", "One."), "b": node("a", "user", "Two.")}
     file = tmp_path / "conversations.json"
