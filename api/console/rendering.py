@@ -31,7 +31,7 @@ POLICY = (
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 # With the policy `no-referrer` of other responses, browsers send a form with `Origin: null`. Over
-# plain HTTP they do not send `Sec-Fetch-Site` either, and no form could be told from a forged one.
+# plain HTTP they do not send `Sec-Fetch-Site` either, so each form looks as if it were forged.
 # No other site gets an address, so the token of a one-time link stays with this server.
 HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 # Characters of a text in a list; its own page shows all.
