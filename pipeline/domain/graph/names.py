@@ -52,6 +52,11 @@ def still_gives(before: str, after: str, name: str) -> bool:
     return not _senses(before, name).isdisjoint(_senses(after, name))
 
 
+def affirms_denied(denied: str, text: str, name: str) -> bool:
+    """True if a statement says of a name what an earlier one denies ("no longer likes chess")."""
+    return _senses(denied, name) == {True} and _senses(text, name) == {False}
+
+
 def _senses(text: str, name: str) -> set[bool]:
     """True for each clause that names something and denies or ends it, False for others."""
     naming = [clause for clause in polarity.clauses(text) if says(clause, name)]

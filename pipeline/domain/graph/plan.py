@@ -48,6 +48,7 @@ from pipeline.domain.graph.entity_resolution import NodeSet
 from pipeline.domain.graph.late_ends import LateEnds
 from pipeline.domain.graph.late_names import other_name
 from pipeline.domain.graph.names import (
+    affirms_denied,
     compared_name,
     is_loop,
     is_of_its_attribute,
@@ -286,7 +287,10 @@ def _place_in_time(
     ends = [_End(other.valid_from, other.event_id, other.fact) for other in following]
     ends += late_ends
     successor = plan.memories[fact].successor
-    if successor is not None and not still_says(successor.text, names[1]):
+    if successor is not None and (
+        not still_says(successor.text, names[1])
+        or affirms_denied(plan.facts[fact].text, successor.text, names[1])
+    ):
         ends.append(_End(max(start, successor.since), successor.event_id))
     if ends:
         end = min(ends, key=lambda end: end.at)

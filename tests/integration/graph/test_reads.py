@@ -303,3 +303,13 @@ async def test_a_search_returns_no_relation_of_an_expired_memory(service: Servic
 async def listed(service: Service) -> list[dict[str, Any]]:
     body = {"filters": MAYA, "show_expired": True}
     return list((await service.client.post(LIST, json=body)).json()["results"])
+
+
+async def test_a_late_dislike_ends_when_its_memory_is_superseded(service: Service) -> None:
+    """The graph has no relation of the later statement, which was stored without one."""
+    await service.add("I like tennis.", timestamp="2026-05-01T10:00:00Z", mode="append")
+    await service.add("I no longer like tennis.", timestamp="2026-02-01T10:00:00Z")
+    assert [row["memory"] for row in await service.listed()] == ["User likes tennis"]
+    assert await graph(service) == []
+    assert await graph(service, valid_at="2026-03-15") == ["User dislikes tennis"]
+    assert await graph(service, valid_at="2026-06-01") == []
