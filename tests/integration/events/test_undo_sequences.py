@@ -34,7 +34,7 @@ async def clear(history: History, user: str) -> None:
     history.events.append(answer.json()["event_id"])
 
 
-@pytest.mark.parametrize("seed", (100, 101, 102))
+@pytest.mark.parametrize("seed", [100, 101, 102])
 async def test_undos_in_reverse_order_restore_what_was_stored(service: Service, seed: int) -> None:
     history = History(service, seed)
     await history.run(6)
