@@ -48,10 +48,11 @@ class McpEndpoint:
         if refusal.is_error:
             await _pass_on(refusal, send)
             return
-        # The SDK takes the last value of a repeated key; a gateway in front may check the first.
-        body = await StrictRequest(scope, receive).checked_body()
+        if scope["method"] == "POST":
+            # The SDK takes the last value of a repeated key; a gateway may check the first.
+            receive = _again(await StrictRequest(scope, receive).checked_body(), receive)
         manager = await self._started()
-        await manager.handle_request(scope, _again(body, receive), send)
+        await manager.handle_request(scope, receive, send)
 
     async def ask(self, request: ApiRequest, outside: Request) -> httpx.Response:
         """Send a request to the REST API with the key of the MCP request; return the response."""

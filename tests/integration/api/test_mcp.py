@@ -301,6 +301,16 @@ async def test_text_beside_messages_is_refused(service: Service) -> None:
     assert "not both" in refused
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_stream_or_an_end_of_a_session_is_refused_as_the_protocol_says(
+    service: Service, method: str
+) -> None:
+    """Clients open a stream after their first request, and take 405 as a server without one."""
+    headers = {"Accept": "application/json, text/event-stream"}
+    answer = await service.client.request(method, "/mcp", headers=headers)
+    assert answer.status_code == 405, answer.text
+
+
 async def test_no_key_no_tools(service: Service) -> None:
     for headers in ({}, {"Authorization": "Bearer ml_wrong"}):
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(service.app)) as http:
