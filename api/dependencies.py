@@ -17,7 +17,9 @@ from api.events.watch import EventWatch
 from api.http.streams import (
     EXPORTS_TOO_MUCH,
     FOLLOWS_TOO_MANY,
+    FOLLOWS_TOO_MANY_EVENTS,
     MOST_CONSOLE_STREAMS,
+    MOST_EVENT_STREAMS,
     MOST_EXPORTS,
     StreamLimit,
 )
@@ -59,6 +61,9 @@ class Api:
     concurrency_limit: ConcurrencyLimit = field(default_factory=ConcurrencyLimit)
     live: SharedPart = field(default_factory=SharedPart)
     event_frames: SharedFrames = field(default_factory=SharedFrames)
+    event_streams: StreamLimit = field(
+        default_factory=lambda: StreamLimit(MOST_EVENT_STREAMS, FOLLOWS_TOO_MANY_EVENTS)
+    )
     console_streams: StreamLimit = field(
         default_factory=lambda: StreamLimit(MOST_CONSOLE_STREAMS, FOLLOWS_TOO_MANY)
     )

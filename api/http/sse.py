@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
 from api.events import responses as event_responses
 from api.events.responses import EventJson, ProgressJson
 from api.events.watch import EventWatch
+from api.http.streams import LimitedStream
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.store import Events, Progress
 
@@ -26,8 +26,8 @@ UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
-class EventStream(StreamingResponse):
-    """A stream of Server-Sent Events."""
+class EventStream(LimitedStream):
+    """A stream of Server-Sent Events. 429 if the project has too many of them open."""
 
     media_type = "text/event-stream"
 

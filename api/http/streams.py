@@ -17,6 +17,13 @@ from pipeline.domain.tenants import ProjectId
 MOST_CONSOLE_STREAMS = 20
 FOLLOWS_TOO_MANY = f"This project follows {MOST_CONSOLE_STREAMS} events already: close some pages."
 
+# Events that one project follows over the API.
+MOST_EVENT_STREAMS = 1_000
+FOLLOWS_TOO_MANY_EVENTS = (
+    f"This project follows {MOST_EVENT_STREAMS} events already: close some streams, or read the"
+    " events with `wait`."
+)
+
 # Exports of one project. Each keeps a connection to the ledger, and a snapshot, until its end.
 MOST_EXPORTS = 2
 EXPORTS_TOO_MUCH = f"This project has {MOST_EXPORTS} exports under way: wait for one to end."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from api.events.watch import EventWatch
 from api.http.sse import HEARTBEAT, live
+from api.http.streams import MOST_EVENT_STREAMS
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import Status
@@ -380,3 +382,16 @@ async def test_a_bad_token_is_refused_by_name(
     answer = await service.client.post(path, json={"query": "x", "filters": MAYA} | bad)
     assert answer.status_code == 400
     assert next(iter(bad)) in error_of(answer)
+
+
+async def test_the_events_that_a_project_follows_are_limited(service: Service) -> None:
+    event_id = await service.add("I live in Berlin.")
+    await service.engine.drain()
+    path = f"/v1/event/{event_id}/stream/"
+    with ExitStack() as others:
+        for _ in range(MOST_EVENT_STREAMS):
+            others.enter_context(service.api.event_streams.place(service.engine.project.id))
+        refused = await service.client.get(path)
+        assert (refused.status_code, "close some streams" in error_of(refused)) == (429, True)
+        assert int(refused.headers["retry-after"]) > 0
+    assert (await service.client.get(path)).status_code == 200
