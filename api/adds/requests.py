@@ -11,7 +11,7 @@ from api.adds.messages import MessageIn, as_list
 from api.http.body import LONGEST_ID, EntityId, ExpirationDate, Moment, Request, as_id
 from api.http.limits import Categories, InstructionText
 from pipeline.domain.events import AddOptions, Instructions, Priority
-from pipeline.domain.filters import ANY, ENTITY_IDS
+from pipeline.domain.filters import ANY, ANY_IS_NO_ID, ENTITY_IDS
 from pipeline.domain.limits import MOST_MESSAGES, MemoryText, Metadata
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
@@ -132,7 +132,7 @@ class AddRequest(Request):
         if any(len(value) > LONGEST_ID for value in values):
             raise ValueError(f"an id is longer than {LONGEST_ID} characters")
         if ANY in values:
-            raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
+            raise ValueError(ANY_IS_NO_ID)
         return self
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from api.http.body import EntityId, Request
-from pipeline.domain.filters import ANY
+from pipeline.domain.filters import ANY, ANY_IS_NO_ID
 from pipeline.domain.limits import Metadata, PersonName
 from pipeline.tenants.owners import KINDS
 
@@ -34,7 +34,7 @@ class RegisterRequest(Request):
     def no_wildcard(self) -> RegisterRequest:
         """Refuse an id that filters use as a wildcard."""
         if ANY in (self.user_id, self.agent_id, self.app_id, self.run_id):
-            raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
+            raise ValueError(ANY_IS_NO_ID)
         return self
 
     def id_of(self, kind: str) -> str | None:

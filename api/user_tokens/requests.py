@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, field_validator
 
 from api.http.body import LONGEST_ID, OwnRequest
-from pipeline.domain.filters import ANY
+from pipeline.domain.filters import ANY, ANY_IS_NO_ID
 from pipeline.domain.tenants import Right
 
 SHORTEST_S, LONGEST_S = 60, 86_400
@@ -37,7 +37,7 @@ class UserTokenRequest(OwnRequest):
         if not value.strip():
             raise ValueError("give the id of a user")
         if value == ANY:
-            raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
+            raise ValueError(ANY_IS_NO_ID)
         return value
 
     @property

@@ -75,8 +75,9 @@ KIND = (
         for name in ("metadata", "text", "keywords", "categories", "attributed_to", "memory_ids")
     }
 )
-# Matches any value that is not null.
+# Matches any value that is not null, and the refusal of it as the id of one owner.
 ANY = "*"
+ANY_IS_NO_ID = f"{ANY!r} stands for any id in filters, so it cannot be an id"
 SCOPE_NEEDED = "must name at least one of user_id, agent_id, app_id, run_id outside NOT"
 # Maximum size of a filter: each condition becomes SQL, and each pattern is compared with every
 # text of the scope.
@@ -132,7 +133,7 @@ def parse(value: object) -> Filter:
 def require_id(value: str) -> str:
     """The id of one user, agent, app or run. Errors: InvalidInput for the one that means any."""
     if value == ANY:
-        raise InvalidInput(f"{ANY!r} stands for any id in filters, so it cannot be an id.")
+        raise InvalidInput(f"{ANY_IS_NO_ID}.")
     return value
 
 

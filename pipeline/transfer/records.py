@@ -35,7 +35,7 @@ from pydantic import (
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.facts import FactKind, MemoryType, Outcome
-from pipeline.domain.filters import ANY
+from pipeline.domain.filters import ANY, ANY_IS_NO_ID
 from pipeline.domain.graph.values import GraphOutcome, GraphStatus
 from pipeline.domain.limits import (
     LARGEST_METADATA_BYTES,
@@ -84,7 +84,7 @@ def _names_one(value: str) -> str:
     if not value.strip():
         raise ValueError("an id cannot be blank")
     if value == ANY:
-        raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
+        raise ValueError(ANY_IS_NO_ID)
     return value
 
 
