@@ -4,3 +4,7 @@ A feature is a folder with the same file names: `routes.py` (its HTTP routes), `
 client sends), `responses.py` (what is sent back: the shapes of the OpenAPI description). What the
 features share is in http/ and auth/; the dialect of the Mem0 server is in oss/, and MCP in mcp/.
 """
+
+from pipeline.collector import collect_rarely_in_a_program
+
+collect_rarely_in_a_program()

@@ -1,4 +1,4 @@
-"""An API process: `python -m api [--ready-file PATH] [--busy-file PATH]`."""
+"""An API process: `python -m api [--ready-file PATH] [--busy-file PATH] [--start-file PATH]`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="api", description=__doc__)
     parser.add_argument("--ready-file", type=Path)
     parser.add_argument("--busy-file", type=Path, help="created once the process is busy")
+    parser.add_argument("--start-file", type=Path, help="the process waits until it exists")
     arguments = parser.parse_args()
+    startup.wait_for(arguments.start_file)
     share_gil()
     configured = startup.load()
     telemetry.configure_logs(configured.log_level, process="api")

@@ -40,7 +40,7 @@ from api.openapi import describe
 from api.routers import ROUTERS
 from api.search.read_sample import ReadSample
 from api.system.figures import Figures
-from pipeline import __version__, bootstrap
+from pipeline import __version__, bootstrap, collector
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView
 from pipeline.loop_watch import LoopWatch
@@ -115,7 +115,7 @@ async def _running(app: FastAPI, settings: Settings) -> AsyncIterator[None]:
         reranker,
         concurrency_limit,
     )
-    bootstrap.spare_the_collector()
+    collector.spare_loaded()
     watched = LoopWatch(asyncio.get_running_loop(), slow_s=settings.loop_slow_s)
     watchdog = Watchdog(watched, lambda: None, most=1, stuck_s=settings.stuck_s)
     watched.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -70,8 +69,6 @@ ADDS_CONNECTIONS = LONG_CONNECTIONS = 4
 MONTH_DAYS = 32
 # Groups of settings of the models, for errors.
 LLM, EMBEDDER, RERANKER = "MEMLANE_LLM", "MEMLANE_EMBEDDER", "MEMLANE_RERANKER"
-# Number of new objects that start a garbage collection of the youngest generation: about 10 MB.
-YOUNG = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,18 +401,6 @@ def build_reranker(settings: ModelSettings, circuits: Circuits | None = None) ->
 
     reranker = LiteLLMReranker(_remote(settings, RERANKER))
     return GuardedReranker(reranker, circuits) if circuits is not None else reranker
-
-
-def spare_the_collector() -> None:
-    """Exclude the objects loaded so far from garbage collection, and collect less often.
-
-    Measured: a full collection visited 130,000 objects and stopped the process for 80 ms. A search
-    keeps thousands of objects until it has its response, and the youngest generation was collected
-    every 700: CPU of a search 2.8 -> 2.5 ms.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
 
 def trace(settings: Settings, *, process: str) -> None:

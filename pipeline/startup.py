@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 
 from pydantic import SecretStr, ValidationError
 
@@ -12,6 +14,7 @@ from pipeline.settings import Settings
 
 # Exit code of a process whose settings are refused: a restart does not help.
 REFUSED = 2
+LOOK_EVERY_S = 0.02
 
 
 def load() -> Settings:
@@ -26,6 +29,16 @@ def load() -> Settings:
         sys.stderr.write(f"{sentence(error)}\n")
         sys.exit(REFUSED)
     return configured
+
+
+def wait_for(start_file: Path | None) -> None:
+    """Wait until the start file exists, if there is one.
+
+    The supervisor starts a process before the database is migrated, so that it loads its modules
+    at the same time. It may use a server only after this.
+    """
+    while start_file is not None and not start_file.exists():
+        time.sleep(LOOK_EVERY_S)  # noqa: TID251  this process has no event loop yet
 
 
 def require_servers(configured: Settings) -> None:

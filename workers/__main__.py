@@ -1,4 +1,4 @@
-"""One worker process: `python -m workers worker-1 [--ready-file PATH]`."""
+"""One worker process: `python -m workers worker-1 [--ready-file PATH] [--start-file PATH]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import structlog
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, task_unknown, worker_ready
 
-from pipeline import bootstrap, startup, telemetry
+from pipeline import bootstrap, collector, startup, telemetry
 from pipeline.cpu_thread import share_gil
 from pipeline.watchdog import Watchdog
 from workers.app import make_app
@@ -31,6 +31,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers", description=__doc__)
     parser.add_argument("name")
     parser.add_argument("--ready-file", type=Path)
+    parser.add_argument("--start-file", type=Path, help="the process waits until it exists")
     return parser.parse_args()
 
 
@@ -46,6 +47,7 @@ def _log_dropped(name: str, **_: Any) -> None:
 def main() -> None:
     """Run one worker process until it is stopped by a signal."""
     arguments = _arguments()
+    startup.wait_for(arguments.start_file)
     configured = startup.load()
     share_gil()
     telemetry.configure_logs(configured.log_level, process=arguments.name)
@@ -73,7 +75,7 @@ def main() -> None:
     def ready(**_: Any) -> None:
         """Load the models and start the watchdog once Celery takes hints."""
         log.info("worker_ready", llm=configured.llm.model, embedder=configured.embedder.model)
-        bootstrap.spare_the_collector()
+        collector.spare_loaded()
         warming = runtime.warm()
         watchdog.start()
         warming.add_done_callback(lambda _: warm.set())

@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
-from pipeline import bootstrap, startup, telemetry
+from pipeline import bootstrap, collector, startup, telemetry
 from pipeline.cpu_thread import share_gil
 from pipeline.curator.store import RunLimits
 from pipeline.domain.errors import StoreUnavailable
@@ -286,7 +286,7 @@ async def run(ready_file: Path | None) -> None:
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)
-    bootstrap.spare_the_collector()
+    collector.spare_loaded()
     if ready_file:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
     watchdog = watchdog_of(sweeper, stuck_s=configured.stuck_s)
@@ -304,4 +304,7 @@ async def run(ready_file: Path | None) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="workers.sweeper", description=__doc__)
     parser.add_argument("--ready-file", type=Path)
-    uvloop.run(run(parser.parse_args().ready_file))
+    parser.add_argument("--start-file", type=Path, help="the process waits until it exists")
+    arguments = parser.parse_args()
+    startup.wait_for(arguments.start_file)
+    uvloop.run(run(arguments.ready_file))

@@ -7,9 +7,9 @@
              ├── redis     │
              ├── chroma    │
              │             └► migrate (once postgres answers: tables, first project and key)
-             ├── api            ─┐
-             ├── worker-1 … N    ├ after migrate
-             └── sweeper        ─┘
+             ├── api            ─┐ at once; they load their modules
+             ├── worker-1 … N    ├ and wait for run/start, which is
+             └── sweeper        ─┘ created after migrate
 
 `down` stops api, workers and sweeper first, then chroma, redis and postgres one by one. A process
 that dies is restarted. A server whose MEMLANE_…_URL is set is not started. The kernel signals every

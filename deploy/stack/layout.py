@@ -107,6 +107,11 @@ class Layout:
         return self.run / f"{name}.ready"
 
     @property
+    def start_file(self) -> Path:
+        """File for which api, workers and sweeper wait before they use a server."""
+        return self.run / "start"
+
+    @property
     def busy_file(self) -> Path:
         """File that the first API process creates once it is busy."""
         return self.run / "api.busy"

@@ -19,14 +19,16 @@ from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.model_settings import MINILM, NO_MODEL, RULES, ModelSettings
 from pipeline.settings import Settings
 
+READY = ("--ready-file", "{ready_file}")
+START = ("--start-file", "{start_file}")
 # Python's arguments for each of our programs. Tests replace them with fakes (`--programs FILE`).
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "check": ("-m", "deploy.stack.check", "{report}"),
     "migrate": ("-m", "pipeline.migrate", "--key-file", "{key_file}"),
-    "api": ("-m", "api", "--ready-file", "{ready_file}", "--busy-file", "{busy_file}"),
-    "standby": ("-m", "api.standby", "--ready-file", "{ready_file}", "--busy-file", "{busy_file}"),
-    "worker": ("-m", "workers", "{name}", "--ready-file", "{ready_file}"),
-    "sweeper": ("-m", "workers.sweeper", "--ready-file", "{ready_file}"),
+    "api": ("-m", "api", *READY, *START, "--busy-file", "{busy_file}"),
+    "standby": ("-m", "api.standby", *READY, "--busy-file", "{busy_file}"),
+    "worker": ("-m", "workers", "{name}", *READY, *START),
+    "sweeper": ("-m", "workers.sweeper", *READY, *START),
     "reindex": ("-m", "workers.reindex"),
 }
 
@@ -72,7 +74,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """All processes of a stack: first `servers`; `edges` after `migrate` and `check`.
+    """All processes of a stack. `edges` wait for the start file, until `migrate` and `check` end.
 
     `check` is None if the settings name only the stack's own servers and models.
     """
@@ -293,6 +295,7 @@ def _python(
         "name": name,
         "ready_file": str(layout.ready_file(name)),
         "busy_file": str(layout.busy_file),
+        "start_file": str(layout.start_file),
         "key_file": str(layout.api_key),
         "report": str(layout.check_report),
     }

@@ -1,4 +1,4 @@
-"""The supervisor: starts servers, migration, api and workers in order, and stops them in order."""
+"""The supervisor: starts servers, migration, api and workers, and stops them in order."""
 
 from __future__ import annotations
 
@@ -232,15 +232,18 @@ class Supervisor:
             await asyncio.wait([checking])
 
     async def _start_all(self, checking: asyncio.Task[None]) -> None:
-        """Start servers, migrate, and start the edges once the settings are checked."""
-        for server in self._servers.values():
-            server.start()
+        """Start all processes, and let the edges use the servers after the migration.
+
+        The edges load their modules at the same time, which takes most of a start.
+        """
+        self._layout.start_file.unlink(missing_ok=True)
+        for child in self._children():
+            child.start()
         if postgres := self._servers.get("postgres"):
             await postgres.healthy.wait()
         await self._migrate()
         await checking
-        for edge in self._edges.values():
-            edge.start()
+        self._layout.start_file.touch()
         while not all(child.healthy.is_set() for child in self._children()):
             for child in self._children():
                 await child.healthy.wait()

@@ -38,7 +38,7 @@ from sqlalchemy import Table, text
 
 from deploy.stack.programs import searches_at_once
 from deploy.stack.servers import Chroma, Postgres
-from pipeline import bootstrap
+from pipeline import bootstrap, collector
 from pipeline.adapters.embedder_minilm import DIMENSIONS
 from pipeline.bootstrap import Stores
 from pipeline.domain.filters import parse
@@ -233,7 +233,7 @@ async def _ask(job: Asked) -> tuple[list[float], float, float]:
                 )
                 took.append(1000 * (time.perf_counter() - began))
 
-        bootstrap.spare_the_collector()
+        collector.spare_loaded()
         began, cpu_began = time.perf_counter(), time.process_time()
         await asyncio.gather(*(client() for _ in range(job.clients)))
         return took[WARM:], time.perf_counter() - began, time.process_time() - cpu_began

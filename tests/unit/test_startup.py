@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -82,3 +84,14 @@ def test_a_complete_environment_is_loaded(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("MEMLANE_VECTORS", "pgvector")
     monkeypatch.setenv("MEMLANE_CHROMA_URL", "")
     assert startup.load().chroma_url is None
+
+
+def test_a_process_waits_for_its_start_file(tmp_path: Path) -> None:
+    start_file = tmp_path / "start"
+    process = Thread(target=startup.wait_for, args=(start_file,), daemon=True)
+    process.start()
+    assert process.is_alive()
+    start_file.touch()
+    process.join(timeout=10)
+    assert not process.is_alive()
+    startup.wait_for(None)

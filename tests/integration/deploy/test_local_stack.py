@@ -50,6 +50,28 @@ def test_up_returns_when_everything_is_healthy_and_down_leaves_nothing(stack: Lo
     assert (again.returncode, again.stdout) == (0, "Nothing is running.\n")
 
 
+MIGRATE_AFTER_WORKER = """
+import pathlib, sys
+key_file, worker, start = map(pathlib.Path, sys.argv[1:])
+while not worker.exists():
+    pass
+assert not start.exists()
+key_file.write_text("stand-in-key")
+"""
+
+
+def test_workers_load_while_the_database_is_migrated_and_then_may_start(stack: LocalStack) -> None:
+    run, script = stack.layout.run, stack.programs.with_name("migrate.py")
+    script.write_text(MIGRATE_AFTER_WORKER)
+    table = json.loads(stack.programs.read_text())
+    table["migrate"] = [str(script), "{key_file}", str(run / "worker-1.pid"), "{start_file}"]
+    stack.programs.write_text(json.dumps(table))
+    for _ in range(2):  # the second start finds the files of the first
+        assert stack.up().returncode == 0
+        assert stack.layout.start_file.exists()
+        assert stack.cli("down").returncode == 0
+
+
 def test_a_second_up_changes_nothing(stack: LocalStack) -> None:
     assert stack.up().returncode == 0
     before = stack.processes()

@@ -92,12 +92,13 @@ def test_chroma_is_started_only_where_it_holds_the_vectors(layout: Layout, vecto
     assert names == ["postgres", "redis"]
 
 
-def test_workers_get_their_name_and_ready_file(layout: Layout) -> None:
+def test_workers_get_their_name_and_files(layout: Layout) -> None:
     made = plan(settings(workers=2, **OWN), layout)
     worker = next(program for program in made.edges if program.name == "worker-2")
     command = worker.prepare()
-    ready = str(layout.ready_file("worker-2"))
-    assert command.argv[1:] == ("-m", "workers", "worker-2", "--ready-file", ready)
+    ready, start = str(layout.ready_file("worker-2")), str(layout.start_file)
+    files = ("--ready-file", ready, "--start-file", start)
+    assert command.argv[1:] == ("-m", "workers", "worker-2", *files)
     assert command.cwd == PROJECT_ROOT
 
 
