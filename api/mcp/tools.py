@@ -59,7 +59,21 @@ class Tool:
             names = ", ".join(sorted(unknown)[:MOST_NAMED])[:LONGEST_NAMES]
             known = ", ".join(self.properties)
             raise InvalidInput(f"{self.name} has no argument {names}. It has {known}.")
+        for name, value in arguments.items():
+            _require_kind(name, value, self.properties[name]["type"])
         return self.asks(arguments)
+
+
+def _require_kind(name: str, value: Any, kind: str) -> None:
+    """Refuse a value that a query string would change: ["maya"] or true for an id.
+
+    The rest is checked by the route: clients write numbers as strings, and models write null.
+    Errors: InvalidInput.
+    """
+    if kind in {"array", "object"}:
+        return
+    if isinstance(value, list | dict) or (kind == "string" and isinstance(value, bool)):
+        raise InvalidInput(f"{name}: expected a value of type {kind}.")
 
 
 def _is(kind: str, about: str) -> Schema:

@@ -292,6 +292,29 @@ async def test_an_argument_that_is_not_known_is_refused(
     assert len(await service.listed(app_id="chat")) == 2
 
 
+WRONG_KINDS = {
+    "a delete by a list": ("delete_all_memories", {"user_id": ["maya", "true"]}),
+    "a delete by a boolean": ("delete_all_memories", {"user_id": True}),
+    "an erasure by an object": ("delete_entities", {"user_id": {"id": "maya"}}),
+    "a page": ("get_memories", {"user_id": "maya", "page": [1]}),
+    "a list of events": ("list_events", {"user_id": "maya", "status": ["FAILED", "PENDING"]}),
+    "a graph": ("explore_graph", {"user_id": "maya", "entity": ["Bern"]}),
+}
+
+
+@pytest.mark.parametrize(("tool", "arguments"), WRONG_KINDS.values(), ids=WRONG_KINDS.keys())
+async def test_a_value_of_another_kind_is_refused(
+    service: Service, tool: str, arguments: dict[str, Any]
+) -> None:
+    for user in ("maya", "true"):
+        await service.add("I live in Bern.", user_id=user)
+    async with session(service) as opened:
+        assert "expected a value of type" in await refusal(opened, tool, **arguments)
+    await service.engine.drain()
+    assert await service.listed(user_id="maya")
+    assert await service.listed(user_id="true")
+
+
 async def test_text_beside_messages_is_refused(service: Service) -> None:
     messages = [{"role": "user", "content": "I live in Bern."}]
     async with session(service) as opened:
