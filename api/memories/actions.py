@@ -25,7 +25,8 @@ async def edit_memory(
 ) -> MemoryJson:
     """Change a memory of the owner. A user's token changes only its text.
 
-    Errors: InvalidInput, Forbidden; NotFound for an unknown memory, or one of another owner.
+    Errors: InvalidInput, Forbidden; NotFound for an unknown memory, or one of another owner;
+    ChangedSince for one with another version than that of the request.
     """
     values = request.values()
     if not values:
@@ -36,7 +37,7 @@ async def edit_memory(
     await require_own(api, project, identity, owner)
     [changed] = await memories.edit(
         project.id,
-        [MemoryEdit(identity, values)],
+        [MemoryEdit(identity, values, version=request.version)],
         editing=stores.ledger.editing,
         embedder=stores.embedder,
         index=stores.index,

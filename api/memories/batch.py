@@ -21,7 +21,9 @@ async def update(
 ) -> DoneJson:
     """Change several memories in one transaction."""
     stores = api.stores
-    edits = [MemoryEdit(edit.memory_id, edit.values()) for edit in request.memories]
+    edits = [
+        MemoryEdit(edit.memory_id, edit.values(), version=edit.version) for edit in request.memories
+    ]
     if edits:
         await memories.edit(
             project.id,

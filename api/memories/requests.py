@@ -33,6 +33,11 @@ class UpdateRequest(Request):
     pinned: bool | None = Field(
         default=None, description="True: no model changes this memory; false: unpin it."
     )
+    version: int | None = Field(
+        default=None,
+        ge=1,
+        description="Change the memory only if this is its version; otherwise 409. Default: any.",
+    )
 
     @model_validator(mode="before")
     @classmethod

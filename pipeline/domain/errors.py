@@ -195,3 +195,7 @@ class Conflict(MemlaneError):
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+
+
+class ChangedSince(Conflict):
+    """The object has another version than the request expects."""

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.consolidation.conservation import same_attribute
-from pipeline.domain.errors import Conflict, InvalidInput, NotFound
+from pipeline.domain.errors import ChangedSince, Conflict, InvalidInput, NotFound
 from pipeline.domain.facts import Outcome
 from pipeline.domain.graph.names import still_gives
 from pipeline.domain.memories import SLOT, Memory
@@ -41,11 +41,15 @@ TEXT_TAKEN = "Another write has just stored this text in the same scope; read it
 
 @dataclass(frozen=True, slots=True)
 class MemoryEdit:
-    """An edit of one memory. `values`: columns to change. `vector`: embedding of a new text."""
+    """An edit of one memory. `values`: columns to change. `vector`: embedding of a new text.
+
+    `version`: the version that the edit expects, for an optimistic lock; None: any.
+    """
 
     memory_id: UUID
     values: Mapping[str, Any] = field(default_factory=dict)
     vector: Vector | None = field(default=None, compare=False)
+    version: int | None = None
 
 
 class MemoryEditing:
@@ -65,14 +69,15 @@ class MemoryEditing:
         """Change memories and write their old states to the history. Returns them in order.
 
         Two memories of a scope can get the same text this way. `key_id`: the caller's API key.
-        Errors: NotFound; InvalidInput for an immutable memory; Conflict if another write stored the
-        text at the same time.
+        Errors: NotFound; InvalidInput for an immutable memory; ChangedSince if a memory has another
+        version than its edit expects; Conflict if another write stored the text at the same time.
         """
         try:
             async with self._engine.begin() as connection:
                 locked_ids = [edit.memory_id for edit in edits]
                 before = await lock_memories(connection, project_id, locked_ids)
                 _refuse_immutable(before.values())
+                _refuse_changed(edits, before)
                 # Release all texts first: one memory can get the text of another one.
                 await _release_texts(connection, [e.memory_id for e in edits if "text" in e.values])
                 return [
@@ -215,6 +220,16 @@ def _refuse_immutable(edited: Iterable[Memory]) -> None:
     for memory in edited:
         if memory.immutable:
             raise InvalidInput(f"Memory {memory.id} is immutable: delete it and add a new one.")
+
+
+def _refuse_changed(edits: Sequence[MemoryEdit], before: Mapping[UUID, Memory]) -> None:
+    for edit in edits:
+        version = before[edit.memory_id].version
+        if edit.version not in (None, version):
+            raise ChangedSince(
+                f"Memory {edit.memory_id} has version {version} now, not {edit.version}."
+                " Nothing was changed: read it again, and send the version that you see."
+            )
 
 
 async def _release_texts(connection: AsyncConnection, memory_ids: Sequence[UUID]) -> None:

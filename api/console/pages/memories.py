@@ -23,7 +23,7 @@ from api.memories.requests import ALL_IDS, FeedbackRequest, UpdateRequest
 from api.versions import routes as version_routes
 from api.versions.requests import RestoreRequest
 from api.versions.snapshots import SnapshotQuery
-from pipeline.domain.errors import NotFound
+from pipeline.domain.errors import ChangedSince, NotFound
 from pipeline.domain.memories import Memory
 from pipeline.memories.history import HistoryEntry
 from pipeline.tenants.projects import Project
@@ -106,13 +106,13 @@ async def edit(
     memory_id: str, request: Request, api: Given, session: Changing, fields: Form
 ) -> Response:
     """Change the text, unless the memory has changed since the form was shown."""
-    change = checked(UpdateRequest, text=fields.text("text"))
-    shown = fields.text("version")
-    if shown:
+    text, version = fields.text("text"), fields.optional("version")
+    change = checked(UpdateRequest, text=text, version=version)
+    try:
+        await routes.update(memory_id, change, api, session.project, session.grant)
+    except ChangedSince:
         row = await api.stores.ledger.memories.get(session.project.id, uuid("memory_id", memory_id))
-        if shown != str(row.version):
-            return show(request, "changed.html", status=409, memory=row, text=fields.text("text"))
-    await routes.update(memory_id, change, api, session.project, session.grant)
+        return show(request, "changed.html", status=409, memory=row, text=text)
     return back(request, f"/memories/{memory_id}", done="edited")
 
 

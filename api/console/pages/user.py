@@ -32,6 +32,7 @@ from api.memories import responses as memory_responses
 from api.memories import routes
 from api.memories.requests import UpdateRequest
 from api.user_tokens.download import AS_FILE, download
+from pipeline.domain.errors import ChangedSince
 from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Right
 from pipeline.ledger.fair_pool import take_turns_as
@@ -41,6 +42,9 @@ from pipeline.tenants.projects import Project
 
 # Ends of the paths of forms that change something.
 CHANGES = ("/correct", "/delete", "/erase", "/download")
+CHANGED_SINCE = (
+    "It has changed since you opened it. The new text is shown above yours: save to replace it."
+)
 ENDED = "This page has ended. Go back to where you came from, and open it again."
 
 
@@ -168,10 +172,16 @@ async def memory(memory_id: str, request: Request, api: Given, visit: Visit) -> 
 async def correct(
     memory_id: str, request: Request, api: Given, visit: Visit, fields: Form
 ) -> Response:
-    """Change the text of a memory."""
+    """Change the text of a memory, unless it has changed since the page was shown."""
     visit.user.require(Right.CORRECT)
-    change = checked(UpdateRequest, text=fields.text("text"))
-    await routes.update(memory_id, change, api, visit.project, visit.grant, visit.owner)
+    text, version = fields.text("text"), fields.optional("version")
+    change = checked(UpdateRequest, text=text, version=version)
+    try:
+        await routes.update(memory_id, change, api, visit.project, visit.grant, visit.owner)
+    except ChangedSince:
+        page = await _detail(memory_id, request, api, visit, note=CHANGED_SINCE, written=text)
+        page.status_code = 409
+        return page
     return await _detail(memory_id, request, api, visit, note="Your correction is stored.")
 
 
@@ -237,9 +247,15 @@ async def _overview(
 
 
 async def _detail(
-    memory_id: str, request: Request, api: Api, visit: UserVisit, note: str | None = None
+    memory_id: str,
+    request: Request,
+    api: Api,
+    visit: UserVisit,
+    *,
+    note: str | None = None,
+    written: str | None = None,
 ) -> Response:
-    """The page of one memory. `note`: a message above it."""
+    """The page of one memory. `note`: a message above it. `written`: a correction to go on with."""
     identity = uuid("memory_id", memory_id)
     await require_own(api, visit.project, identity, visit.owner)
     row = await api.stores.ledger.memories.get(visit.project.id, identity)
@@ -253,6 +269,7 @@ async def _detail(
             "memory": memory_responses.memory(row),
             "history": [memory_responses.history(entry) for entry in entries],
             "note": note,
+            "written": written,
         },
     )
 

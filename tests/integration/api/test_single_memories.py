@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -52,6 +53,30 @@ async def test_a_memory_is_read_changed_and_deleted_and_its_history_stays(
     ]
     assert all(entry["reason"] for entry in history)
     assert history[0]["event_id"] == event_id
+
+
+async def test_an_update_may_expect_a_version(service: Service) -> None:
+    """Optimistic lock: of two edits of the same version, also at once, one is refused."""
+    await service.add("I like jazz.")
+    [stored] = await service.listed()
+    path = f"/v1/memories/{stored['id']}/"
+    texts = ("Maya likes soul", "Maya likes funk", "Maya likes swing")
+    answers = await asyncio.gather(
+        *(service.client.put(path, json={"text": text, "version": 1}) for text in texts)
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
+    [row] = await service.listed()
+    assert row["version"] == 2
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert "has version 2 now, not 1" in error_of(refused)
+    edit = {"memory_id": stored["id"], "text": "Maya likes folk"}
+    for version, status in ((1, 409), (2, 200)):
+        answer = await service.client.put(
+            "/v1/batch/", json={"memories": [edit | {"version": version}]}
+        )
+        assert answer.status_code == status
+    assert (await service.client.put(path, json={"version": 3})).status_code == 400
+    assert (await service.client.put(path, json={"text": "x", "version": 0})).status_code == 400
 
 
 async def test_an_update_changes_only_what_it_names(service: Service) -> None:

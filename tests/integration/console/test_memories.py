@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
@@ -324,6 +325,15 @@ async def test_an_edit_of_a_memory_that_has_changed_asks_first(
     assert 'name="version" value="2"' in answer.text
     assert (await browser.send(path, text="In Bern", version="2")).status_code == 303
     assert [row["memory"] for row in await service.listed()] == ["In Bern"]
+
+
+async def test_of_two_edits_at_once_one_asks_first(service: Service, browser: Browser) -> None:
+    await service.add("I live in Berlin.")
+    [memory] = await service.listed()
+    path = f"/console/memories/{memory['id']}/edit"
+    edits = [browser.send(path, text=text, version="1") for text in ("In Bonn", "In Bern")]
+    answers = await asyncio.gather(*edits)
+    assert sorted(answer.status_code for answer in answers) == [303, 409]
 
 
 async def test_an_error_shows_what_was_written(service: Service, browser: Browser) -> None:

@@ -83,6 +83,22 @@ async def test_a_user_corrects_deletes_downloads_and_erases(service: Service) ->
     assert (await send(service, PAGE, token)).status_code == 401
 
 
+async def test_a_correction_of_a_memory_that_has_changed_asks_first(service: Service) -> None:
+    await service.add("I live in Lima.")
+    token = await token_for(service, *Right)
+    [row] = await service.listed()
+    path = f"{PAGE}memories/{row['id']}"
+    assert 'name="version" value="1"' in (await send(service, path, token)).text
+    await service.client.put(f"/v1/memories/{row['id']}/", json={"text": "User lives in Oslo"})
+    answer = await send(service, f"{path}/correct", token, text="I live in Rome", version="1")
+    assert answer.status_code == 409
+    assert "It has changed since you opened it" in text_of(answer)
+    assert "User lives in Oslo" in text_of(answer)
+    assert ">I live in Rome</textarea>" in answer.text
+    answer = await send(service, f"{path}/correct", token, text="I live in Rome", version="2")
+    assert "Your correction is stored." in text_of(answer)
+
+
 ROUTES = sorted(
     {
         (context.path or "")
