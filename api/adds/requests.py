@@ -8,11 +8,12 @@ from fastapi import Header
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from api.adds.messages import MessageIn, as_list
-from api.http.body import LONGEST_ID, EntityId, ExpirationDate, Moment, Request, as_id
+from api.http.body import LONGEST_ID, EntityId, ExpirationDate, LocalMoment, Request, as_id
 from api.http.limits import Categories, InstructionText
 from pipeline.domain.events import AddOptions, Instructions, Priority
 from pipeline.domain.filters import ANY, ANY_IS_NO_ID, ENTITY_IDS
 from pipeline.domain.limits import MOST_MESSAGES, MemoryText, Metadata
+from pipeline.domain.local_times import offset_of
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.scope import Scope
@@ -110,7 +111,13 @@ class AddRequest(Request):
     )
     async_mode: bool = True
     output_format: str | None = None
-    timestamp: Moment = None
+    timestamp: LocalMoment = Field(
+        default=None,
+        description=(
+            "When the messages were said; default: now. Its offset from UTC, as in "
+            '`2026-03-02T08:00:00+09:00`, gives the day for "yesterday".'
+        ),
+    )
     expiration_date: ExpirationDate = None
     immutable: bool = False
     custom_instructions: InstructionText | None = None
@@ -161,6 +168,7 @@ class AddRequest(Request):
             mode=self.mode,
             graph=self.enable_graph,
             priority=self.priority,
+            utc_offset=offset_of(self.timestamp),
             instructions=Instructions(
                 self.custom_instructions,
                 self.includes,

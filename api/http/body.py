@@ -21,7 +21,7 @@ from pydantic import (
 
 from api.http import unknown_fields
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.filters import moment
+from pipeline.domain.filters import local_moment
 
 LONGEST_ID = 512
 # Some languages send an unset time as the year 1. The driver of PostgreSQL stores the first and the
@@ -47,10 +47,16 @@ def as_moment(value: object, info: ValidationInfo) -> object:
 
     Errors: InvalidInput, also for a time that is not between EARLIEST and LATEST.
     """
+    time = as_local_moment(value, info)
+    return time.astimezone(UTC) if isinstance(time, datetime) else time
+
+
+def as_local_moment(value: object, info: ValidationInfo) -> object:
+    """The value as a time with the offset that it has; None stays None. Errors: as `as_moment`."""
     if value is None:
         return None
     name = info.field_name or "time"
-    time = moment(name, value)
+    time = local_moment(name, value)
     if not EARLIEST <= time < LATEST:
         raise InvalidInput(
             f"{name}: {value!r} is before the year {EARLIEST.year}, or the end of time. Leave the"
@@ -69,6 +75,8 @@ def as_day(value: object, parse: ValidatorFunctionWrapHandler) -> object:
 
 EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, BeforeValidator(as_id)]
 Moment = Annotated[datetime | None, BeforeValidator(as_moment)]
+# The day of the speaker counts for words such as "yesterday".
+LocalMoment = Annotated[datetime | None, BeforeValidator(as_local_moment)]
 ExpirationDate = Annotated[date | None, WrapValidator(as_day)]
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from api.http.body import Moment
+from api.http.body import LocalMoment
 from api.lists.fields import Fields
 
 
@@ -32,8 +32,9 @@ class SearchOptions(BaseModel):
     fields: Fields | None = Field(
         default=None, description="Keys of a result to answer with; `metadata.x` is one key of it."
     )
-    reference_date: Moment = Field(
-        default=None, description='When the question is asked, for "last week"; default: now.'
+    reference_date: LocalMoment = Field(
+        default=None,
+        description='When the question is asked, with its offset, for "last week"; default: now.',
     )
     include: frozenset[Literal["facts", "turns"]] | None = Field(
         default=None,

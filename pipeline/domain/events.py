@@ -168,6 +168,7 @@ class AddOptions:
     `procedural`: store one summary of the messages, which are an agent's work. `mode`: None for the
     mode of the project. `graph`: None for the setting of the project. `records`: the lines of an
     import as a JSON array, until their rows are stored. `priority`: see docs/howto/priority.md.
+    `utc_offset`: of the clock of the speakers, in minutes; None for UTC.
     """
 
     infer: bool = True
@@ -182,6 +183,7 @@ class AddOptions:
     graph: bool | None = None
     records: str | None = None
     priority: Priority = Priority.NORMAL
+    utc_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

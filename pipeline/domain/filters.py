@@ -399,21 +399,26 @@ def _text(field: str, value: object) -> str:
 
 
 def moment(field: str, value: object) -> datetime:
-    """Parse an ISO 8601 time or Unix seconds. A bare date is its midnight; the default zone is UTC.
+    """Parse an ISO 8601 time or Unix seconds to UTC. A bare date is its midnight.
 
     Errors: InvalidInput, with the accepted forms.
     """
+    return local_moment(field, value).astimezone(UTC)
+
+
+def local_moment(field: str, value: object) -> datetime:
+    """Parse a time as `moment` does, and keep its offset from UTC. The default zone is UTC."""
     try:
-        if isinstance(value, datetime):
-            return value
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value, UTC)
-        time = datetime.fromisoformat(str(value))
-        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+            value = datetime.fromtimestamp(value, UTC)
+        time = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        time = time if time.tzinfo else time.replace(tzinfo=UTC)
+        time.astimezone(UTC)  # an OverflowError if that is outside of the years 1 to 9999
     except (ValueError, OverflowError, OSError):
         raise InvalidInput(
             f"{field}: {value!r} is no time. Use 2026-03-01, 2026-03-01T10:00:00Z or Unix seconds."
         ) from None
+    return time
 
 
 def period(start: object, end: object) -> dict[str, datetime]:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.graph.values import graph_types
 from pipeline.domain.lanes import Activation, Batch, Override, gather_of
+from pipeline.domain.local_times import at_offset
 from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMessage
 from pipeline.domain.modes import Mode, budgets_of
 from pipeline.domain.tenants import ProjectId
@@ -118,8 +119,12 @@ def _messages(value: dict[str, Any], options: AddOptions) -> list[tuple[Message,
     """The messages of an event and their times; those of a dry run are among its options."""
     if options.dry_run is not None:
         said_at = options.dry_run.said_at or datetime.fromisoformat(value["created_at"])
-        return [(message, said_at) for message in options.dry_run.messages]
+        local = at_offset(said_at, options.utc_offset)
+        return [(message, local) for message in options.dry_run.messages]
     return [
-        (Message(Role(m["role"]), m["content"], m["name"]), datetime.fromisoformat(m["said_at"]))
+        (
+            Message(Role(m["role"]), m["content"], m["name"]),
+            at_offset(datetime.fromisoformat(m["said_at"]), options.utc_offset),
+        )
         for m in value["messages"] or ()
     ]

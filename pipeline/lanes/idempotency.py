@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pipeline.domain.events import AddOptions, Priority
 from pipeline.domain.messages import Message
@@ -34,5 +34,7 @@ def digest(
         del chosen["graph"]
     if chosen["priority"] == Priority.NORMAL:
         del chosen["priority"]
-    content = [str(scope.lane_id), spoken, chosen, str(said_at)]
+    del chosen["utc_offset"]
+    utc = said_at and said_at.astimezone(UTC)
+    content = [str(scope.lane_id), spoken, chosen, str(utc)]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()

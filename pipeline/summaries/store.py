@@ -9,10 +9,11 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, and_, exists, func, select
+from sqlalchemy import Row, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import EventType, Instructions, Status
+from pipeline.domain.local_times import at_offset
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.modes import Mode, budgets_of
 from pipeline.domain.scope import Scope
@@ -170,9 +171,8 @@ class Summaries:
 
 def _messages(lane_id: UUID, state: Row[Any], *, first: bool) -> Any:
     """Select the settled messages after the version before: the newest ones for a first version."""
-    summarized = exists().where(
-        events.c.lane_id == messages.c.lane_id,
-        events.c.seq == messages.c.seq,
+    event = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
+    summarized = and_(
         events.c.event_type == EventType.ADD.value,
         events.c.status == Status.SUCCEEDED.value,
         events.c.mode.in_(SUMMARIZED),
@@ -187,7 +187,9 @@ def _messages(lane_id: UUID, state: Row[Any], *, first: bool) -> Any:
             messages.c.name,
             func.left(messages.c.content, LONGEST_CHARS).label("content"),
             messages.c.said_at,
+            events.c.options["utc_offset"].label("utc_offset"),
         )
+        .join(events, event)
         .where(
             messages.c.lane_id == lane_id,
             messages.c.seq > (state.after_seq if first else state.previous_seq),
@@ -215,4 +217,4 @@ def _fitting(rows: Sequence[Row[Any]]) -> list[Row[Any]]:
 
 def _message(position: int, row: Row[Any]) -> SourcedMessage:
     message = Message(Role(row.role), row.content, row.name)
-    return SourcedMessage(Source(0, position), message, row.said_at)
+    return SourcedMessage(Source(0, position), message, at_offset(row.said_at, row.utc_offset))

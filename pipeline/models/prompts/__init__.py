@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -65,8 +64,9 @@ def quoted(text: str) -> str:
 
 
 def transcript(messages: Sequence[SourcedMessage]) -> str:
-    """One line for each message, `1 user "Anna": "…"`, below a line with its minute (UTC).
+    """One line for each message, `1 user "Anna": "…"`, below a line with its minute.
 
+    The minute is that of the speaker's clock.
     Messages of tools have no number, so no fact can refer to them; they are cut to CONTEXT_CHARS.
     """
     rows: list[str] = []
@@ -146,7 +146,7 @@ def _turn(message: Message, content: str) -> str:
 
 
 def _minute(sourced: SourcedMessage) -> str:
-    return f"{sourced.said_at.astimezone(UTC):%A %Y-%m-%d %H:%M}"
+    return f"{sourced.said_at:%A %Y-%m-%d %H:%M}"
 
 
 def lines(rows: Iterable[str]) -> str:

@@ -126,7 +126,7 @@ class Span:
 
 def spans(text: str, now: datetime) -> tuple[Span, ...]:
     """Return the times that a question names, relative to `now`; at most 8."""
-    today = now.astimezone(UTC).date()
+    today = now.date()
     unique: dict[Span, None] = {}
     for pattern, read in READERS:
         for match in list(islice(pattern.finditer(text), MOST_SPANS)):

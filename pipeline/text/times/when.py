@@ -74,7 +74,7 @@ def resolve(words: str, said_at: datetime, *, ahead: bool = False) -> Span | Non
 
     `ahead`: the words are about the future, so "in May" is the next May and not the last one.
     """
-    today = said_at.astimezone(UTC).date()
+    today = said_at.date()
     named = _named_times(words, today, ahead=ahead, only=True)
     return _placed(named[0].span, today, ahead=ahead) if named else None
 
@@ -84,11 +84,14 @@ def dated(
 ) -> tuple[str, datetime | None]:
     """The text with the dates of its relative times, and the start of the time it is about (UTC).
 
+    The day of `said_at` is that of its own offset. A day that has begun starts at `said_at` if it
+    begins later in UTC: a statement about today does not begin after it is made.
+
     `when`: the words of the message that name this time; without them it is the only time in the
     text, if that has one. `source`: the message; a day that it does not contain was computed by a
     model and is corrected.
     """
-    today = said_at.astimezone(UTC).date()
+    today = said_at.date()
     span = resolve(when, said_at, ahead=ahead) if when else None
     if span is not None:
         text = _corrected(text, span, source)
@@ -103,7 +106,12 @@ def dated(
         and not any(_within(named_time.span, span) for named_time in named)
     ):
         text = _inserted(text, len(text.rstrip(END)), span)
-    return text, None if span is None else datetime.combine(span.first, time(), UTC)
+    return text, None if span is None else _start(span, said_at)
+
+
+def _start(span: Span, said_at: datetime) -> datetime:
+    start = datetime.combine(span.first, time(), UTC)
+    return min(start, said_at) if span.first <= said_at.date() else start
 
 
 def times_of(text: str, today: date, *, ahead: bool = False) -> list[NamedTime]:
@@ -117,7 +125,7 @@ def times_of(text: str, today: date, *, ahead: bool = False) -> list[NamedTime]:
 
 def names_relative_time(text: str, said_at: datetime) -> bool:
     """True for a text with a time that depends on when it is said: "yesterday", "in May"."""
-    today = said_at.astimezone(UTC).date()
+    today = said_at.date()
     return any(
         named_time.relative
         for ahead in (False, True)

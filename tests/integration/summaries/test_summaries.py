@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -201,6 +202,17 @@ async def test_of_two_workers_at_one_version_one_is_stored(
     usage = Usage("fake/summing", 1)
     assert [await summaries.save(task, "text", usage) for task in (first, second)] == [True, False]
     assert len(await texts(service)) == 1
+
+
+async def test_messages_have_the_times_of_their_speakers(service: Service, model: Summing) -> None:
+    await say(service, "I live in Bern.", utc_offset=540)
+    await say(service, "I work at Bosch.")
+    summaries = service.engine.ledger.summaries
+    [due] = await summaries.claim_due(limit=10, lease_s=LEASE_S)
+    task = await summaries.task(due.lane_id)
+    assert task is not None
+    offsets = [message.said_at.utcoffset() for message in task.request.messages]
+    assert offsets == [timedelta(hours=9), timedelta(0)]
 
 
 async def test_an_undone_event_leaves_the_summary(service: Service, model: Summing) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -142,3 +142,8 @@ def test_closeness_is_a_share(first: date, days: int, any_year: bool, when: date
 def test_a_text_of_hundreds_of_dates_has_eight_times() -> None:
     text = " ".join(f"2020-{n % 12 + 1:02}-{n % 28 + 1:02}" for n in range(300))
     assert len(spans(text, datetime(2026, 3, 1, tzinfo=UTC))) == MOST_SPANS
+
+
+def test_yesterday_is_that_of_the_clock_of_the_question() -> None:
+    tokyo = NOW.replace(hour=20).astimezone(timezone(timedelta(hours=9)))
+    assert spans("What did I say yesterday?", tokyo) == (span("2024-06-19"),)
