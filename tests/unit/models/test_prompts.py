@@ -89,10 +89,10 @@ def test_the_time_stands_once_above_messages_of_the_same_minute():
     ]
 
 
-def test_times_are_shown_in_utc():
+def test_times_are_shown_on_the_clock_of_the_speaker():
     at = datetime(2023, 5, 9, 1, 30, tzinfo=timezone(timedelta(hours=9)))
     shown = prompts.transcript([SourcedMessage(Source(0, 0), Message(Role.USER, "x"), at)])
-    assert shown.startswith("said Monday 2023-05-08 16:30\n")
+    assert shown.startswith("said Tuesday 2023-05-09 01:30\n")
 
 
 def test_earlier_turns_are_cut():
