@@ -59,7 +59,7 @@ CLOSING = re.compile(rf"(?:,? {w.CLOSERS})$", re.IGNORECASE)
 CLOSING_MARKS = " \t\n,.!?:\"')("
 FILLER = re.compile(rf"\b{w.ADVERBS} (?=\S)", re.IGNORECASE)
 # The other half of a contrast: "not beer, just tea", "cats, not dogs".
-CONTRAST = re.compile(r"(?:,? and not|,? but(?: not)?|, (?:not|only|just|rather|mainly)) .*")
+CONTRAST = re.compile(r"(?:, so|,? and not|,? but(?: not)?|, (?:not|only|just|rather|mainly)) .*")
 # A negation that does not deny all of its statement: "not just a nurse", "cannot play right now".
 LIMITED = re.compile(
     r"\b(?i:not|cannot|no longer|never|stopped|quit|gave up|hates?|dislikes?)\b.*"
@@ -74,13 +74,25 @@ NOT_STATED = re.compile(
 UNSURE = re.compile(rf"\b{w.either('unsure')}\b", re.IGNORECASE)
 # A possessive starts a clause only if a verb follows: not "with Tom and our two kids".
 SUBJECT = (
-    rf"(?:(?:I|we|he|she|they) |(?:my|our|his|her|their) (?=[\w' ,]{{1,40}}? {w.CARRIED}\b)"
+    r"(?:(?:I|we|he|she|they|it|this|that|everyone|everybody|people) "
+    rf"|(?:my|our|his|her|their) (?=[\w' ,]{{1,40}}? {w.CARRIED}\b|{w.KIN}(?: {w.CAP})? \w+s\b)"
     rf"|{w.CAP} (?={w.CARRIED}\b))"
 )
+PLACED = rf"(?:(?:originally )?from {w.CAP}|(?:living|working|based) (?:in|at|as|for)\b)"
 SPLIT = re.compile(
     r"(?:,? (?:and|but|while|although|though|whereas|because|since|so|yet|plus) |, )"
     rf"(?=(?:{w.ADVERBS} )?{SUBJECT})"
-    rf"|(?P<bare>,? (?:and|but) |, )(?=(?:{w.ADVERBS} )?{w.CARRIED}\b(?! (?:and|or)\b))",
+    rf"|(?P<bare>,? (?:and|but) |, )(?=(?:{w.ADVERBS} )?{w.CARRIED}\b(?! (?:and|or)\b))"
+    rf"|(?P<who>,? who )(?={w.CARRIED}\b)"
+    rf"|(?P<item>(?P<comma>, (?:and |but )?| (?:and|but) )| (?={PLACED}))",
+    re.IGNORECASE,
+)
+# Items of a list of who somebody is: "I am Tom, 42, a nurse from Cork and vegan".
+BE = re.compile(r".+? (?:am|is) ")
+ITEM = re.compile(
+    rf"(?:{w.ADVERBS} )?(?:{PLACED}.+|(?:[1-9]\d(?: years old)?|{w.DIETS}|{w.TRAITS}|married|single"
+    rf"|divorced|(?:an?|the) (?:[\w-]+ ){{0,3}}?(?:{w.JOBS}|{w.BEINGS}|{w.NATIONALITY})"
+    rf"|allergic to)(?![\w-])(?P<more> [^,]+)?|(?P<name>{w.NAME}))",
     re.IGNORECASE,
 )
 HOLDS = re.compile(rf"\b{w.either('holding')}\b", re.IGNORECASE)
@@ -94,11 +106,9 @@ BEGINNING = re.compile(
 unfold = rewriter(
     (rf"^((?:I|we) have an? ((?:\w+ )?(?:{w.KIN}|{w.PETS}))"
      rf"(?:,?(?: named| called)? ({w.CAP}))?),? who (.+)$", r"\1\nmy \2 \3 \4"),
-    (rf"^I am ({w.NAME}), (?:(\d{{1,2}}),? )?(?=an? |from )(.+)$",
-     r"I am \1\nI am \2\nI am \3"),
-    (r"^I am an? (\d{1,2} years old) (.+)$", r"I am \1\nI am a \2"),
-    (rf"^I am (an? (?:[\w-]+ ){{0,3}}?(?:{w.JOBS}|{w.BEINGS})|{w.NAME}) from (?={w.CAP})",
-     r"I am \1\nI am from "),
+    (rf"^I am an? (\d{{1,2}} years old|{w.DIETS}) (.+)$", r"I am \1\nI am a \2"),
+    (r"^(?:(?:please|just|you can) )*call me (?=\S+(?: \S+)?$)", "my name is "),
+    (r"^(?:everyone|everybody|people|(?:my )?friends) calls? me ", "my nickname is "),
     (r"^((?:I|we) (?:like|love|enjoy)) (.+?),? but not (.+)$", r"\1 \2\nI do not like \3"),
 )  # fmt: skip
 
@@ -149,9 +159,17 @@ def _split(line: str) -> Iterator[str]:
     start, head = 0, ""
     for match in SPLIT.finditer(line):
         part = f"{head} {opened(line[start : match.start()])}".strip()
-        begun = BEGINNING.match(part)
+        begun, be = BEGINNING.match(part), BE.match(part)
+        item, other = be and ITEM.fullmatch(part, be.end()), ITEM.match(line, match.end())
         if match["bare"] and (not begun or HOLDS.search(part) or UNSURE.search(part)):
             continue
+        if (match["item"] or match["who"]) and not item:
+            continue
+        # Not "from Dublin, Ireland" and "a manager of a team from India".
+        far = item and item["more"] and line.startswith(("from", "originally"), match.end())
+        if match["item"] and (not other or other["name"] or (far and not match["comma"])):
+            continue
         yield part
-        start, head = match.end(), (begun["who"] or "I") if begun and match["bare"] else ""
+        who = (begun["who"] or "I") if begun and (match["bare"] or match["who"]) else ""
+        start, head = match.end(), be[0].strip() if be and match["item"] else who
     yield f"{head} {opened(line[start:])}".strip()

@@ -55,6 +55,9 @@ DAY_OF_MONTH = re.compile(
     rf"\b{PREP} the (?P<day>\d{{1,2}})(?:st|nd|rd|th)\b(?! floor| street| grade| century| of)",
     re.IGNORECASE,
 )
+OF_MONTH = re.compile(
+    rf"\bthe (?=\d{{1,2}}(?:st|nd|rd|th) of (?:{any_of(MONTHS)})\b)", re.IGNORECASE
+)
 # The start of a state that lasts: "has lived in Leeds for ten years".
 LASTS = re.compile(r"\b(?:have|has) (?:been|had|known|taught|kept|\w+ed)\b", re.IGNORECASE)
 FOR_SPAN = re.compile(rf"\bfor (?:about |over |almost )*{NUMBER} {SPACED_UNIT}", re.IGNORECASE)
@@ -72,7 +75,7 @@ def lift(clause: str, today: date) -> tuple[str, str]:
     The date is "" unless the clause has exactly one; several are written in their places.
     """
     ahead = _looks_ahead(clause)
-    clause = SEASON.sub(lambda match: _season(match, today), clause)
+    clause = SEASON.sub(lambda match: _season(match, today), OF_MONTH.sub("", clause))
     clause = DAY_OF_MONTH.sub(lambda match: _day_of_month(match, today, ahead=ahead), clause)
     if LASTS.search(clause):
         clause = FOR_SPAN.sub(lambda match: _since(match, today), clause)

@@ -35,12 +35,12 @@ own_words = rewriter(
 )  # fmt: skip
 # A relative or a pet as a subject, and with a name: "... with my sister Ines".
 KIND = rf"(?P<kind>{w.KIN}|(?:\w+ )?{w.PETS})\b"
-RELATIVE = re.compile(rf"{KIND}(?: {w.NAME})?", re.IGNORECASE)
+RELATIVE = re.compile(rf"{KIND}(?: {w.NAME})?|{w.SEVERAL}", re.IGNORECASE)
 NAMED = re.compile(rf"\b(?:my|our) {KIND},? (?P<name>{w.NAME})(?:, |(?= |$))", re.IGNORECASE)
 # Introductions with the owner first: "Anna is my sister", "User is Maya", but not "User is Iraqi".
 introduce = rewriter(
     (rf"^(?!(?:he|she|they|it|that|this)\b)(.+?) (is|are) "
-     rf"({USER}'s favourite [\w ]+|(?:{USER}|{w.CAP})'s {w.KIN})$", r"\3 \2 \1"),
+     rf"({USER}'s (?:favourite [\w ]+|{w.ATTRIBUTES})|(?:{USER}|{w.CAP})'s {w.KIN})$", r"\3 \2 \1"),
     (r"(?<= name is )(?!(?:on|in|at|not|to|the|an?|for|hard|too|so|still)\b|\w+(?:ed|ing)\b)"
      r"[a-z]+(?: [a-z]+)?$", lambda match: match[0].title()),
     (rf"^({USER}'s .+)'s name is ", r"\1 is called "),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.clauses import FILLER, LIMITED, rewriter
 from pipeline.adapters.model_rules.dates import lift
-from pipeline.adapters.model_rules.relations import PROPER, RELATIONS, RULES, Rule, traits_of
+from pipeline.adapters.model_rules.relations import RELATIONS, RULES, Rule, traits_of
 from pipeline.domain.facts import FactKind
 from pipeline.text.equality import signed_words
 from pipeline.text.terms import terms
@@ -25,7 +25,7 @@ from pipeline.text.terms import terms
 # read, and a day: its dates are absolute.
 ITEM_WORDS, SUBJECT_WORDS, LONGEST_READ, ANY_DAY = 4, 6, 500, date(2000, 1, 1)
 
-PATTERNS = tuple((re.compile(rule.pattern, re.IGNORECASE), rule) for rule in RULES)
+PLACE = re.compile(w.PARTS["place"], re.IGNORECASE)
 # "Has lived in Leeds" since 2019, or for ten years: that is so still.
 still = rewriter(
     (r"^has (live|work|play|own|collect)e?d\b", r"\1s"), (r"^has had\b", "has"),
@@ -45,6 +45,7 @@ regular = rewriter(
      lambda m: f"no longer {w.third(w.base_of_gerund(m[1]))}"),
     (r"^(speak|eat|drink|play)s no (?!longer\b)", r"does not \1 "),
     (r"^(?:can|knows how to) (speak|play) ", r"\1s "),
+    ("^works for (?:themselves|himself|herself)$", "is self-employed"),
     (rf"^has been (?=\w+ing\b|(?:an? )?{w.DIETS}|married\b|with\b|an? )", "is "),
     (r"^is working (?=as|at|for|in)", "works "),
     (r"^(?:lives|resides|is (?:living|based)) (in|at)\b", lambda m: f"lives {m[1].lower()}"),
@@ -65,6 +66,7 @@ SUBJECT = re.compile(
     rf"{w.CAP}(?: (?!(?:User|I)\b){w.CAP}){{0,3}})(?:'s [\w' -]+)?",
     re.IGNORECASE,
 )
+SEVERAL = re.compile(rf".+'s {w.SEVERAL}", re.IGNORECASE)
 ASIDES = re.compile(r" \([^)]*\)")
 SEPARATOR = re.compile(r",? (?:and|&|or|as well as) |, ")
 # "A son, Max" and "walks with Tom and Ann" are one thing.
@@ -105,7 +107,7 @@ class Slot:
     def of_kind(self) -> bool:
         """True if it may replace another value: "Oslo", but not "a small flat"."""
         named = self.relation not in ("lives_in", "works_at")
-        return named or re.fullmatch(PROPER, self.value, re.IGNORECASE) is not None
+        return named or PLACE.fullmatch(self.value) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -134,6 +136,7 @@ def statement(text: str, when: str = "") -> Reading | None:
         if subject.endswith("'s"):
             subject, rest = subject[:-2], f"'s {rest}"
         if at == 0 or SUBJECT.fullmatch(subject):
+            rest = w.in_third_person(rest) if SEVERAL.fullmatch(subject) else rest
             rest = still(rest) if when.startswith("since") else rest
             read = _read(subject, regular(rest).strip(), when)
             if read is not None:
@@ -151,8 +154,8 @@ def _read(subject: str, predicate: str, when: str) -> Reading | None:
     # "Cannot play today" is no contrary of "plays"; a plan has a time of its own.
     past = when.startswith("since") or predicate.startswith(("no l", "is no l", "used to", "was "))
     for_a_time = negation and when and not past
-    for pattern, rule in PATTERNS:
-        match = pattern.fullmatch(text)
+    for rule in RULES:
+        match = rule.pattern.fullmatch(text)
         if match:
             groups = {name: text.strip(" ,") for name, text in match.groupdict("").items()}
             day = re.search(r"\d{4}-\d\d-\d\d", when)
@@ -226,8 +229,10 @@ def written(read: Reading, item: str) -> str:
         when = "" if rule.relation == "has_birthday" else when
     elif x and text.endswith(x):
         text = text.removesuffix(x) + item
+    if SEVERAL.fullmatch(read.subject):
+        text = w.of_several(text)
     begun = re.match("(?:on|in|since) ", when)
-    state = text.startswith(("is ", "no longer ")) or when.startswith("since")
+    state = text.startswith(("is ", "are ", "no longer ")) or when.startswith("since")
     state = state or rule.relation == "has_condition"
     if begun and state and not (aside or rule.relation == "plans" or "dated" in rule.needs):
         aside, when = "since", when[begun.end() :]

@@ -35,6 +35,13 @@ def either(*names: str) -> str:
     return f"(?:{'|'.join(sorted(alternatives, key=len, reverse=True))})"
 
 
+def pattern(form: str) -> str:
+    """The regex of a form; its notation is explained in relations.toml."""
+    regex = re.sub(r"(?<!\\)\((?!\?)", "(?:", form)
+    regex = re.sub(r"<(\w+)(?::([^>]*))?>", lambda m: f"(?P<{m[1]}>{m[2] or '.+'})", regex)
+    return re.sub(r"\{([a-z_]+)\}", lambda m: PARTS.get(m[1]) or either(m[1]), regex)
+
+
 # A capitalized word, and a name of up to three words.
 CAP = r"(?-i:[A-Z\u00c0-\u00de])[\w'&.-]*"
 NAME = rf"{CAP}(?: (?:(?:van|von|de|der|la|del|bin) )*{CAP}){{0,2}}"
@@ -46,16 +53,21 @@ KIN = (
     "(?:(?:older|younger|elder|big|little|twin|best|oldest|youngest|old|new|close|late|ex) )*"
     rf"(?:step|grand)?{either('women', 'men', 'anyone')}(?:-in-law)?"
 )
-PETS, VEHICLES = either("pets"), either("vehicles")
+SEVERAL = rf"(?:{COUNT} )?(?:(?:older|younger) )?{either('several')}"
+PETS = either("pets")
 NOT_HELD, FOODS = word_set("not_held"), word_set("foods")
 PAIRS, COUNTABLE = either("pairs"), word_set("countable")
 JOBS, BEINGS, TRAITS = either("jobs"), either("beings"), either("traits")
-DIETS, CONDITIONS = either("diets"), rf"(?:type [12] )?{either('conditions')}"
+DIETS = either("diets")
 LANGUAGES, NATIONALITY = either("languages"), either("nationalities", "languages")
 NO_NAME = either("nationalities", "languages", "traits", "diets", "not_names")
 ATTRIBUTES = either("attributes")
 CARRIED = either("carried")
-OFTEN, REGULAR, HABITS = either("often"), either("regular"), either("habits")
+PARTS = {"cap": CAP, "name": NAME, "kin": KIN, "no_name": NO_NAME}
+for _name, _form in _LISTS["parts"].items():
+    PARTS[_name] = pattern(_form)
+# Words before a verb.
+ADVERBIAL = re.compile(pattern("({often}|never|no longer) "), re.IGNORECASE)
 LIFE_EVENTS, CHATTER = word_set("life_events"), word_set("chatter")
 SPELLINGS = _LISTS["spellings"]
 CATEGORIES = {name: frozenset(phrases(text)) for name, text in _LISTS["categories"].items()}
@@ -63,6 +75,7 @@ CATEGORIES = {name: frozenset(phrases(text)) for name, text in _LISTS["categorie
 PAST = word_set("past") | IRREGULAR.keys() - {"children", "people"}
 NOT_PAST, UNCHANGED = word_set("not_past"), word_set("unchanged")
 THIRD = {"have": "has", "do": "does", "am": "is", "are": "is", "be": "is", "were": "was"}
+PLURAL = {"has": "have", "does": "do", "is": "are", "was": "were"}
 # Stems before -ing that lose an e: of one syllable, such as "mov", and by their endings.
 SILENT_E = re.compile(r"[^aeiou]*[aeiou][^aeiouwxy]|.*(?:[^eo]at|[cuv]|is|iz|[^aeioul]l)")
 DOUBLED = re.compile(r"([bdgmnprt])\1$|(?<=trave)ll$")
@@ -77,11 +90,22 @@ def is_past(verb: str) -> bool:
 def third(verb: str) -> str:
     """The third person singular of a base verb; past forms and modals are unchanged."""
     low = verb.lower()
-    if low in THIRD or low in UNCHANGED or is_past(low):
+    if low in THIRD or low in UNCHANGED or is_past(low) or re.search("[^aisu]s$", low):
         return THIRD.get(low, low)
     if low.endswith("y") and low[-2:-1] not in tuple("aeiou"):
         return low[:-1] + "ies"
     return low + ("es" if low.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+
+
+# Not "discuss" and "pass", which are bases.
+BASE_ENDING = re.compile("(?<=[oxz])es$|(?<=[sc]h)es$|(?<=ss)es$|(?<!s)s$")
+
+
+def of_several(predicate: str) -> str:
+    """A predicate in the third person with its verb in the plural: "live in Rome", "are vegan"."""
+    before, verb, rest = _parts(predicate)
+    base = re.sub("ies$", "y", verb) if verb.endswith("ies") else BASE_ENDING.sub("", verb)
+    return f"{before}{PLURAL.get(verb, base)} {rest}".strip()
 
 
 def base_of_gerund(gerund: str) -> str:
@@ -92,7 +116,13 @@ def base_of_gerund(gerund: str) -> str:
 
 def in_third_person(predicate: str) -> str:
     """A first-person predicate in the third person: "usually goes climbing", "does not eat"."""
-    before = re.match(rf"(?:(?:{OFTEN}|never|no longer) )?", predicate, re.IGNORECASE)
-    often = before[0] if before else ""
-    head, _, rest = predicate[len(often) :].partition(" ")
-    return f"{often.lower()}{third(head)} {rest}".strip()
+    before, verb, rest = _parts(predicate)
+    return f"{before.lower()}{third(verb)} {rest}".strip()
+
+
+def _parts(predicate: str) -> tuple[str, str, str]:
+    """The words before the verb, such as "never ", the verb, and the rest."""
+    before = ADVERBIAL.match(predicate)
+    at = before.end() if before else 0
+    verb, _, rest = predicate[at:].partition(" ")
+    return predicate[:at], verb, rest

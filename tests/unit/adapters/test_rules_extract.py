@@ -154,7 +154,7 @@ NOTHING = [
     "Remind me to buy milk",
     "Translate 'I live in Turin' to French.",
     "My boss is terrible.",
-    "My parents live in Kyiv.",
+    "My neighbours live in Kyiv.",
     "I lost my mind yesterday",
     "Is my sister Ines in Porto?",
     "```\nI live in Turin.\n```",
