@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -29,6 +30,7 @@ def word_set(name: str) -> frozenset[str]:
     return frozenset(phrases(_LISTS["words"][name]))
 
 
+@cache
 def either(*names: str) -> str:
     """A regex group that matches any phrase of the lists, the longest first."""
     alternatives = [phrase for name in names for phrase in phrases(_LISTS["words"][name])]
