@@ -91,7 +91,7 @@ SPLIT = re.compile(
 BE = re.compile(r".+? (?:am|is) ")
 ITEM = re.compile(
     rf"(?:{w.ADVERBS} )?(?:{PLACED}.+|(?:[1-9]\d(?: years old)?|{w.DIETS}|{w.TRAITS}|married|single"
-    rf"|divorced|(?:an?|the) (?:[\w-]+ ){{0,3}}?(?:{w.JOBS}|{w.BEINGS}|{w.NATIONALITY})"
+    rf"|divorced|(?:an?|the) {w.UP_TO_THREE}(?:{w.JOBS}|{w.BEINGS}|{w.NATIONALITY}|{w.DIETS})"
     rf"|allergic to)(?![\w-])(?P<more> [^,]+)?|(?P<name>{w.NAME}))",
     re.IGNORECASE,
 )
@@ -106,9 +106,10 @@ BEGINNING = re.compile(
 unfold = rewriter(
     (rf"^((?:I|we) have an? ((?:\w+ )?(?:{w.KIN}|{w.PETS}))"
      rf"(?:,?(?: named| called)? ({w.CAP}))?),? who (.+)$", r"\1\nmy \2 \3 \4"),
-    (rf"^I am an? (\d{{1,2}} years old|{w.DIETS}) (.+)$", r"I am \1\nI am a \2"),
-    (r"^(?:(?:please|just|you can) )*call me (?=\S+(?: \S+)?$)", "my name is "),
-    (r"^(?:everyone|everybody|people|(?:my )?friends) calls? me ", "my nickname is "),
+    (rf"^I am an? (\d{{1,2}} years old|{w.DIETS}) (?!who )(.+)$", r"I am \1\nI am a \2"),
+    (rf"^(?:(?:please|just|you can) )*call me (?={w.NAME}(?:,|$))", "my name is "),
+    (rf"^(?:everyone|everybody|people|(?:my )?friends) calls? me (?={w.NAME}(?:,|$))",
+     "my nickname is "),
     (r"^((?:I|we) (?:like|love|enjoy)) (.+?),? but not (.+)$", r"\1 \2\nI do not like \3"),
 )  # fmt: skip
 

@@ -190,6 +190,8 @@ def _fits(read: Reading) -> bool:
         "recent": lasts or re.fullmatch(r"in \d{4}(?:-\d\d)?", when) is None,
         "job": bool(groups.get("works_as") or groups.get("works_at")),
         "negated": read.negated,
+        # "We are four" states no age.
+        "other": read.subject != "User",
         "event": w.is_past(verb)
         and verb not in w.CHATTER
         and possession

@@ -65,7 +65,9 @@ LANGUAGES, NATIONALITY = either("languages"), either("nationalities", "languages
 NO_NAME = either("nationalities", "languages", "traits", "diets", "not_names")
 ATTRIBUTES = either("attributes")
 CARRIED = either("carried")
-PARTS = {"cap": CAP, "name": NAME, "kin": KIN, "no_name": NO_NAME}
+# Words before a noun: not "a friend of a teacher".
+UP_TO_THREE = r"(?:(?!of\b)[\w-]+ ){0,3}?"
+PARTS = {"up_to_three": UP_TO_THREE, "cap": CAP, "name": NAME, "kin": KIN, "no_name": NO_NAME}
 for _name, _form in _LISTS["parts"].items():
     PARTS[_name] = pattern(_form)
 # Words before a verb.

@@ -332,6 +332,45 @@ My kids love Lego and hate school. => User's kids love Lego | User's kids hate s
 My children no longer live with us. => User's children no longer live with User
 My parents are coming on Friday. => User's parents plan to come on 2026-03-13
 My parents got divorced last year. => User's parents are divorced (since 2025)
+I'm Elif, 27, a pharmacist from Izmir living in Cologne. => \
+User's name is Elif | User is 27 years old | User works as a pharmacist | User is from Izmir | \
+User lives in Cologne
+hi! I'm Mateo, I'm a chef and I live in Buenos Aires. => \
+User's name is Mateo | User works as a chef | User lives in Buenos Aires
+I'm vegan, allergic to soy and I love baking. => \
+User is vegan | User is allergic to soy | User loves baking
+I'm a retired teacher. => User is a retired teacher
+I'm a vegan who loves cheese substitutes. => User is vegan | User loves cheese substitutes
+I'm an engineer who hates meetings. => User works as an engineer | User hates meetings
+I'm a dad of two, I work at Lidl and I play darts. => \
+User is a dad of two | User works at Lidl | User plays darts
+My brother is a lawyer from Leeds who likes golf. => \
+User's brother works as a lawyer | User's brother is from Leeds | User's brother likes golf
+My brother is 30, single and lives in Cork. => \
+User's brother is 30 years old | User's brother is single | User's brother lives in Cork
+My sons are vegan. => User's sons are vegan
+My parents own a farm. => User's parents own a farm
+My grandparents speak Polish. => User's grandparents speak Polish
+My children go to school in Bath. => User's children go to school in Bath
+My kids hate broccoli but love carrots. => User's kids hate broccoli | User's kids love carrots
+My son is two. => User's son is two years old
+I'm single and from Oslo. => User is single | User is from Oslo
+I'm a member of a choir from Leeds. => User is a member of a choir from Leeds
+I'm a designer and a mother. => User works as a designer | User is a mother
+I'm a nurse but not a vegan. => User works as a nurse
+I need to buy milk today. => User needs to buy milk on 2026-03-09
+Call me Al, please. => User's name is Al
+My wife is Spanish and works as a nurse. => User's wife is Spanish | User's wife works as a nurse
+My wife is a nurse, 42, and from Spain. => \
+User's wife works as a nurse | User's wife is 42 years old | User's wife is from Spain
+Anna is a teacher from Rome. => Anna works as a teacher | Anna is from Rome
+I'm the admin of a server. => User works as the admin of a server
+I'm an admin. => User works as an admin
+I live with my parents, and my parents own a cat. => \
+User lives with their parents | User's parents own a cat
+I am a German teacher. => User works as a German teacher
+I'm from Rome, and I like it, and this is great. => User is from Rome
+My husband Leo, a friend of a teacher, is a cook. => User's husband is Leo | Leo works as a cook
 """
 # They state nothing, or nothing that lasts.
 SMALL_TALK = """
@@ -362,6 +401,38 @@ I live for this. => -
 Is Berlin a nice city? => -
 Tell me a joke. => -
 My code doesn't work. => -
+I'm looking for a nurse from Leeds. => -
+I'm a friend of a teacher and a baker. => -
+I was a teacher from 2010 to 2015. => -
+I know a nurse who works at Charité. => -
+I'm tired and from work. => -
+I'm in a team with a developer, a designer and a nurse. => -
+I'm not a nurse, a teacher or a cook. => -
+I'm not from Dublin, 30 or vegan. => -
+I have to go now. => -
+I need to fix this bug by Friday. => -
+Call me maybe. => -
+Call me back tomorrow. => -
+Call me later. => -
+Call me an idiot. => -
+Call me when done. => -
+Please call me. => -
+People call me crazy. => -
+Friends call me at night. => -
+I'm going to be 50 in May. => -
+I'm three. => -
+We are four. => -
+I'm one of four. => -
+My flight is two hours late. => -
+I switched off the lights. => -
+I switched jobs. => -
+I hold my breath. => -
+She is a teacher from Rome. => -
+I am the author of this library. => -
+My parents' house is in Rome. => -
+I'm 25 minutes late. => -
+I'm 20, maybe 30 minutes away. => -
+I'm 99% sure. => -
 """
 # Facts that no rule reads yet. If a rule does, its line belongs to READ.
 LOST = """
@@ -408,6 +479,10 @@ Don't call me before 10am. => -
 Note to self: buy milk. => -
 I'd love to visit Iceland some day. => -
 She's 5 years old. => -
+I'm happy, vegan and 30. => -
+My sisters' names are Ann and Eve. => -
+My parents' dog is called Rex. => -
+I'm a married woman. => -
 """
 # The rules read English only.
 OTHER_LANGUAGES = """
