@@ -87,7 +87,7 @@ SPLIT = re.compile(
     rf"|(?P<item>(?P<comma>, (?:and |but )?| (?:and|but) )| (?={PLACED}))",
     re.IGNORECASE,
 )
-# Items of a list of who somebody is: "I am Tom, 42, a nurse from Cork and vegan".
+# Items of an introduction: "I am Tom, 42, a nurse from Cork and vegan".
 BE = re.compile(r".+? (?:am|is) ")
 ITEM = re.compile(
     rf"(?:{w.ADVERBS} )?(?:{PLACED}.+|(?:[1-9]\d(?: years old)?|{w.DIETS}|{w.TRAITS}|married|single"
