@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import orjson
 from fastapi import Request, Response
@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 
 from api import errors
-from api.console.rendering import POLICY, show
+from api.console.rendering import POLICY, is_update, show
 from api.console.session import GENUINE, SignInNeeded, StaleForm, base_of
 from api.console.unsent import UnsentForm, is_own, unsent_form
 from pipeline.domain.errors import Overloaded, TransientError
@@ -83,7 +83,8 @@ async def sign_in_first(request: Request) -> Response:
 
     The form of that request is carried through the sign-in.
 
-    A script that updates a page gets the redirect as a header, so that the whole page follows it.
+    A script that updates a page gets the redirect as a header, so that the whole page follows it,
+    and the form leads back to that page.
     """
     base = base_of(request.app.state.api.settings)
     form = f"{base}/sign-in"
@@ -92,8 +93,10 @@ async def sign_in_first(request: Request) -> Response:
         if is_own(request, request.app.state.api.settings):
             unsent = await unsent_form(request)
         return show(request, "signin.html", status=401, next="", error=ENDED, unsent=unsent)
-    if request.headers.get("hx-request"):
-        return Response(status_code=401, headers={"HX-Redirect": form})
+    if is_update(request):
+        shown = urlsplit(request.headers.get("hx-current-url", ""))
+        back = quote(shown._replace(scheme="", netloc="", fragment="").geturl())
+        return Response(status_code=401, headers={"HX-Redirect": f"{form}?next={back}"})
     query = f"?{request.url.query}" if request.url.query else ""
     # A proxy in front takes the path of the public URL away.
     path = base + request.url.path.removeprefix("/console")

@@ -60,6 +60,7 @@ async def sign_in(request: Request, api: Given, fields: Form) -> Response:
         )  # fmt: skip
     await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
     token = await api.stores.ledger.console_sessions.open(grant, lifetime(api.settings))
+    await _end_replaced(request, api)
     if is_own(request, api.settings) and (unsent := carried_form(fields)) is not None:
         request.state.session = ConsoleSession(token.key, grant)
         page = show(request, "unsent.html", unsent=unsent)
@@ -85,6 +86,7 @@ async def enter(token: str, request: Request, api: Given) -> Response:
     if await grant_of(opened.key, api) is None:
         await sessions.close(opened)
         return show(request, "signin.html", status=401, next="", error=ENDED_KEY, unsent=None)
+    await _end_replaced(request, api)
     return _entered(request, api, opened, "")
 
 
@@ -95,6 +97,12 @@ async def sign_out(request: Request, api: Given, session: Genuine) -> Response:
     response = back(request, "/sign-in", done="signed-out")
     response.delete_cookie(COOKIE, path=base_of(api.settings))
     return response
+
+
+async def _end_replaced(request: Request, api: Api) -> None:
+    """End the session whose cookie the new one replaces: no browser can end it later."""
+    if replaced := request.cookies.get(COOKIE):
+        await api.stores.ledger.console_sessions.close(Secret(replaced))
 
 
 def _entered(request: Request, api: Api, token: Secret, wanted: str) -> Response:

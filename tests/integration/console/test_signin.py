@@ -46,6 +46,19 @@ async def test_a_page_without_a_session_leads_to_the_form_and_back(service: Serv
         assert entered.headers["location"] == "/console/events?status=FAILED"
 
 
+async def test_a_part_that_updates_itself_leads_to_the_form_and_back(service: Service) -> None:
+    shown = "/console/events?status=FAILED"
+    async with browsing(service.app) as browser:
+        headers = {"HX-Request": "true", "HX-Current-URL": f"http://memlane{shown}"}
+        answer = await browser.client.get(
+            "/console/events?status=FAILED&part=rows", headers=headers
+        )
+        assert answer.status_code == 401
+        form = answer.headers["hx-redirect"]
+        assert form == "/console/sign-in?next=/console/events%3Fstatus%3DFAILED"
+        assert f'value="{shown}"' in (await browser.get(form)).text
+
+
 async def test_the_form_leads_back_below_the_path_of_the_public_url(service: Service) -> None:
     settings = service.api.settings.model_copy(update={"public_url": "https://example.org/memlane"})
     service.app.state.api = replace(service.api, settings=settings)
@@ -104,6 +117,21 @@ async def test_signing_out_ends_the_session(service: Service, browser: Browser) 
     assert answer.status_code == 303
     browser.client.cookies.set(COOKIE, token, domain="memlane.local", path="/console")
     assert (await browser.get(LIVE)).status_code == 303
+
+
+async def test_a_new_session_ends_the_one_it_replaces(service: Service, browser: Browser) -> None:
+    link = (await service.client.post("/v1/console/links/")).json()["url"]
+    for address, fields in (
+        ("/console/sign-in", {"key": service.key}),
+        (link[link.index("/console/") :], {}),
+    ):
+        replaced = browser.client.cookies[COOKIE]
+        answer = await browser.client.post(address, data=fields)
+        assert answer.status_code == 303
+        assert (await browser.get(LIVE)).status_code == 200
+        async with browsing(service.app) as other:
+            other.client.cookies.set(COOKIE, replaced, domain="memlane.local", path="/console")
+            assert (await other.get(LIVE)).status_code == 303
 
 
 async def test_a_session_ends_with_its_time(service: Service, browser: Browser) -> None:
