@@ -14,7 +14,7 @@ LONG = 32_000
 # Repeated up to the length of a text; "{}" is a number that grows, so that no two parts are equal.
 UNITS = (
     " ", "\n", "a\u0301", "a", "Nama{}a. ", ".,", "?", "a-", "a'", "a@a", "1,", "2024-05-07 ", "A1",
-    "<recalled>", "一二", "王小明", "\ufdfa", "I like tea{}. ", "not from a ", "May in 2 days ",
+    "<recalled>", "一二", "王小明", "\ufdfa", "I like tea{}. ", "not a ", "May in 2 days ",
 )  # fmt: skip
 # A function may take this many times as long for a text of four times the length; a quadratic one
 # takes sixteen times as long.

@@ -61,8 +61,9 @@ FILLER = re.compile(rf"\b{w.ADVERBS} (?=\S)", re.IGNORECASE)
 # The other half of a contrast: "not beer, just tea", "cats, not dogs".
 CONTRAST = re.compile(r"(?:, so|,? and not|,? but(?: not)?|, (?:not|only|just|rather|mainly)) .*")
 # A negation that does not deny all of its statement: "not just a nurse", "cannot play right now".
+# It is the first one of the text, so that a text of many negations is read once.
 LIMITED = re.compile(
-    r"\b(?i:not|cannot|no longer|never|stopped|quit|gave up|hates?|dislikes?)\b.*"
+    r"(?>.*?\b(?i:not|cannot|no longer|never|stopped|quit|gave up|hates?|dislikes?)\b).*"
     rf" {w.LIMITS}(?![\w-])"
 )
 # Questions and hypothetical sentences, and clauses with wishes and doubts.
@@ -142,7 +143,7 @@ def trim(text: str) -> str:
     A negation with a limit keeps its closers: "cannot play right now".
     """
     text = opened(text)
-    end = len(text) if LIMITED.search(text) else 0
+    end = len(text) if LIMITED.match(text) else 0
     while closing := CLOSING.search(text, max(end, len(text) - LONGEST_CLOSER_CHARS)):
         text = text[: closing.start()].rstrip(CLOSING_MARKS)
     return text
@@ -152,7 +153,7 @@ def clauses(text: str) -> list[str]:
     """The clauses of a sentence without unsure ones; a bare verb has the subject before it."""
     parts = (part for line in unfold(text).split("\n") for part in _split(" ".join(line.split())))
     sure = (CONTRAST.sub("", part) for part in parts if not UNSURE.search(part))
-    return [part if LIMITED.search(part) else trim(FILLER.sub("", part)) for part in sure]
+    return [part if LIMITED.match(part) else trim(FILLER.sub("", part)) for part in sure]
 
 
 def _split(line: str) -> Iterator[str]:

@@ -206,7 +206,7 @@ def items(read: Reading) -> list[str]:
     first, *others = parts = SEPARATOR.split(value.removeprefix("both "))
     long = any(not part or len(part.split()) > ITEM_WORDS for part in parts)
     mixed = DETERMINED.match(first) and not all(map(DETERMINED.match, others))
-    is_one = long or mixed or LEADS_ON.search(first) or LIMITED.search(read.predicate)
+    is_one = long or mixed or LEADS_ON.search(first) or LIMITED.match(read.predicate)
     is_pair = re.search(rf"\b{w.PAIRS}\b", value, re.IGNORECASE)
     if is_one or is_pair or not traits_of(read.rule.relation).listed:
         return [value]
@@ -250,7 +250,7 @@ def written(read: Reading, item: str) -> str:
 def slots_of(text: str) -> tuple[Slot, ...]:
     """All slots of a sentence: "works as a nurse at Charité" has two."""
     text = ASIDES.sub("", plain(text[:LONGEST_READ]))
-    read = None if LIMITED.search(text) else statement(*lift(FILLER.sub("", text), ANY_DAY))
+    read = None if LIMITED.match(text) else statement(*lift(FILLER.sub("", text), ANY_DAY))
     if read and read.predicate in ("died", "passed away") and "'s" not in read.subject:
         # A named animal belongs to the speaker: "Rollo died" ends "User has a dog named Rollo".
         return (Slot("user", "owns", read.subject, positive=False),)
