@@ -114,13 +114,21 @@ def translated(
         return SettingRejected(f"{model}: no API key is set. Set {remote.setting}__API_KEY.")
     if status == 500 and _CANNOT.search(str(error)):
         return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
-    if refused := refused_setting(remote, status, str(error), sent):
+    words = _with_code(error) if status == 429 else str(error)
+    if refused := refused_setting(remote, status, words, sent):
         return refused
     if status == 429:
         return Throttled(text, retry_after_s=retry_after_s(_headers(error)))
     if status is None or status >= 500 or status in PASSING_STATUSES:
         return ModelUnavailable(text, retry_after_s=retry_after_s(_headers(error)))
     return rejection(status, str(error))(text)
+
+
+def _with_code(error: Exception) -> str:
+    """The text of an error with the provider's code, which LiteLLM leaves out of it."""
+    body = getattr(error, "body", None)
+    code = body.get("code") if isinstance(body, Mapping) else None
+    return f"{error} {code}" if isinstance(code, str) else str(error)
 
 
 def _headers(error: Exception) -> Mapping[str, str]:

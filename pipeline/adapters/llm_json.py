@@ -27,6 +27,16 @@ _ABOUT_FORMAT = re.compile(
 _ABOUT_LIMIT = re.compile(
     r"max_?(completion_|output_|new_)?tokens|context.?(length|window)", re.IGNORECASE
 )
+# Source: https://platform.openai.com/docs/guides/reasoning
+_NO_MAX_TOKENS = re.compile(r"\bmax_tokens\b.{0,40}not supported", re.IGNORECASE)
+_NO_TEMPERATURE = re.compile(
+    r"\btemperature\b.{0,60}(support|deprecated|not allowed|only be set)", re.IGNORECASE
+)
+# Groq refuses an answer of the model that is not in the requested format.
+# Source: https://console.groq.com/docs/structured-outputs
+_FAILED_FORMAT = re.compile(
+    r"json_validate_failed|tool_use_failed|failed to (generate json|call a function)", re.IGNORECASE
+)
 _REFUSALS_OF_A_PARAMETER = frozenset({400, 422})
 
 
@@ -34,16 +44,37 @@ class FormatRefused(ModelRejected):
     """The provider does not support this way to ask for JSON; a less strict one may work."""
 
 
+class FormatFailed(ModelRejected):
+    """The model's answer was not in the requested format, and the provider withholds it."""
+
+
 class LimitRefused(ModelRejected):
     """The provider refuses this `max_tokens`, alone or together with the length of the prompt."""
 
 
+class LimitUnsupported(LimitRefused):
+    """The model does not support `max_tokens`."""
+
+
+class TemperatureUnsupported(ModelRejected):
+    """The model does not support a temperature of 0."""
+
+
+_REJECTIONS = {
+    FormatFailed: _FAILED_FORMAT,
+    LimitUnsupported: _NO_MAX_TOKENS,
+    TemperatureUnsupported: _NO_TEMPERATURE,
+    FormatRefused: _ABOUT_FORMAT,
+    LimitRefused: _ABOUT_LIMIT,
+}
+
+
 def rejection(status: int, text: str) -> type[ModelRejected]:
     """Class of the error for a refused request, from its HTTP status and text."""
-    if status in _REFUSALS_OF_A_PARAMETER and _ABOUT_FORMAT.search(text):
-        return FormatRefused
-    if status in _REFUSALS_OF_A_PARAMETER and _ABOUT_LIMIT.search(text):
-        return LimitRefused
+    if status in _REFUSALS_OF_A_PARAMETER:
+        for kind, pattern in _REJECTIONS.items():
+            if pattern.search(text):
+                return kind
     return ModelRejected
 
 
@@ -89,6 +120,9 @@ class JsonLLM(ABC):
         self._model = model
         # The formats that are left to try; the first one is the one that the provider accepts.
         self._formats: list[Format] = []
+        # The parameters that the model supports, as far as it is known.
+        self._limit_name: str | None = "max_tokens"
+        self._temperature = True
 
     @property
     def name(self) -> str:
@@ -98,7 +132,7 @@ class JsonLLM(ABC):
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
         """One chat completion. `options`: further parameters of OpenAI's API.
 
-        Errors: ModelUnavailable, ModelRejected, FormatRefused, LimitRefused.
+        Errors: ModelUnavailable, ModelRejected, and the classes of `rejection`.
         """
 
     @abstractmethod
@@ -145,12 +179,17 @@ class JsonLLM(ABC):
         """
         if not self._formats:
             self._formats = _supported(await self.abilities())
+        failed = False
         for form in list(self._formats):
             try:
                 reply = await self._limited(messages, **_format_options(form, name, schema))
             except FormatRefused:
                 continue
-            self._formats = [left for left in self._formats if left >= form]
+            except FormatFailed:
+                failed = True  # of this answer only
+                continue
+            if not failed:
+                self._formats = [left for left in self._formats if left >= form]
             return reply
         raise ModelRejected(f"{self._model}: refuses every response format")
 
@@ -158,9 +197,32 @@ class JsonLLM(ABC):
         """One answer with a limit on its length; without it if the provider refuses the limit."""
         limit = min(MAX_TOKENS, (await self.abilities()).max_output_tokens or MAX_TOKENS)
         try:
-            return await self.chat(messages, temperature=0, max_tokens=limit, **options)
+            return await self._supported_only(messages, limit, **options)
         except LimitRefused:
-            return await self.chat(messages, temperature=0, **options)
+            return await self._supported_only(messages, None, **options)
+
+    async def _supported_only(
+        self, messages: Sequence[Mapping[str, str]], limit: int | None, **options: Any
+    ) -> Reply:
+        """One answer, without the parameters that the model does not support.
+
+        A reasoning model behind a name that LiteLLM does not know refuses them. Errors: as `chat`.
+        """
+        limit_name, temperature = self._limit_name if limit else None, self._temperature
+        sent: dict[str, Any] = {"temperature": 0} if temperature else {}
+        if limit_name:
+            sent[limit_name] = limit
+        try:
+            return await self.chat(messages, **sent, **options)
+        except LimitUnsupported:
+            if limit_name != "max_tokens":
+                raise
+            self._limit_name = "max_completion_tokens"
+        except TemperatureUnsupported:
+            if not temperature:
+                raise
+            self._temperature = False
+        return await self._supported_only(messages, limit, **options)
 
 
 def _supported(abilities: Abilities) -> list[Format]:

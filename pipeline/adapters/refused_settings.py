@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import re
-
-import orjson
 
 from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.domain.errors import SettingRejected
 
 # The part of the setting that each HTTP status is about.
 SETTING_OF = {401: "API_KEY", 402: "API_KEY", 403: "API_KEY", 404: "MODEL"}
+# Some providers refuse a key, an account or a model as a bad request, or a used-up balance as a rate
+# limit. Gemini words a limit per minute as a used-up quota; only OpenAI's code tells them apart.
+# Source: https://docs.claude.com/en/api/errors, https://ai.google.dev/gemini-api/docs/api-key,
+# https://platform.openai.com/docs/guides/error-codes, https://api-docs.deepseek.com
+_BAD_REQUEST = {
+    "API_KEY": re.compile(
+        r"api[ _-]?key (not valid|(is |was )?(invalid|expired|revoked))"
+        r"|(incorrect|invalid|expired) api[ _-]?key|credit balance|billing (hard )?limit"
+        r"|insufficient[ _](quota|balance|credits?|funds)|api usage limits?"
+        r"|location is not supported",
+        re.IGNORECASE,
+    ),
+    "MODEL": re.compile(
+        r"model[ _]not[ _](exist|found)|(invalid|unknown) model\b|not a valid model"
+        r"|\bmodel\b.{0,80}\bdoes not exist",
+        re.IGNORECASE,
+    ),
+}
+_RATE_LIMIT = {"API_KEY": re.compile(r"insufficient_quota|billing_not_active", re.IGNORECASE)}
+_BY_TEXT = {400: _BAD_REQUEST, 422: _BAD_REQUEST, 429: _RATE_LIMIT}
 # Some gateways refuse a single prompt with 403.
 # Source: https://openrouter.ai/docs/api-reference/errors
 _ABOUT_PROMPT = re.compile(
@@ -32,12 +51,27 @@ def refused_setting(
     `text`: the body of the response, or the text of LiteLLM's error. `sent`: the request, of which
     nothing is quoted.
     """
-    part = SETTING_OF.get(status or 0)
-    if part is None or (status == 403 and _ABOUT_PROMPT.search(text)):
+    part = _part(status or 0, text, sent)
+    if part is None:
         return None
     words = provider_words(text, sent, remote.api_key)
     quoted = f", “{words}”" if words else ""
     return SettingRejected(f"{remote.name}: HTTP {status}{quoted}. Check {remote.setting}__{part}.")
+
+
+def _part(status: int, text: str, sent: str) -> str | None:
+    """The part of the setting that a refusal is about; None if it is about the prompt.
+
+    Words that stand in the request too may be a user's, and prove nothing.
+    """
+    if status in SETTING_OF:
+        moderated = status == 403 and _ABOUT_PROMPT.search(text)
+        return None if moderated else SETTING_OF[status]
+    for part, pattern in _BY_TEXT.get(status, {}).items():
+        words = pattern.search(text[:LONGEST_READ])
+        if words and words[0].casefold() not in sent.casefold():
+            return part
+    return None
 
 
 def provider_words(text: str, sent: str, key: str | None) -> str:
@@ -53,9 +87,9 @@ def provider_words(text: str, sent: str, key: str | None) -> str:
 def _message(text: str) -> str:
     """The message in an error body: `error.message`, `message`, `detail` or `error`."""
     start = text.find("{")
-    try:
-        body = orjson.loads(text[start:]) if start >= 0 else None
-    except orjson.JSONDecodeError:
+    try:  # Gemini puts the error in a list, and LiteLLM may add words.
+        body = json.JSONDecoder().raw_decode(text, start)[0] if start >= 0 else None
+    except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
         return "" if start >= 0 or text.lstrip().startswith("<") else _LITELLM.sub("", text)

@@ -48,12 +48,16 @@ Do = Literal[
     "close",
     "refuse_format",
     "refuse_limit",
+    "refuse_max_tokens",
+    "refuse_temperature",
     "think",
     "parts",
     "refuse_base64",
     "floats",
 ]
 CALLS_KEPT = 10_000
+# As OpenAI refuses a parameter for a reasoning model.
+UNSUPPORTED = "Unsupported parameter: '{}' is not supported with this model."
 
 
 @dataclass
@@ -90,6 +94,8 @@ class LLMCall:
     headers: Mapping[str, str]
     encoding_format: str | None = None
     max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    temperature: float | None = None
     function: str | None = None
     at_s: float = field(default_factory=time.monotonic)
 
@@ -311,6 +317,10 @@ async def _misbehave(
             return _error(400, f"{name} is not supported")
         case "refuse_limit" if call.max_tokens:
             return _error(400, "'max_tokens' is too large for this model")
+        case "refuse_max_tokens" if call.max_tokens:
+            return _error(400, UNSUPPORTED.format("max_tokens"))
+        case "refuse_temperature" if call.temperature is not None:
+            return _error(400, UNSUPPORTED.format("temperature"))
         case "refuse_base64" if call.encoding_format == "base64":
             return _error(400, "encoding_format must be float")
     return None
@@ -367,6 +377,8 @@ def _call(request: LLMRequest) -> LLMCall:
         headers=request.headers,
         encoding_format=body.get("encoding_format"),
         max_tokens=body.get("max_tokens"),
+        max_completion_tokens=body.get("max_completion_tokens"),
+        temperature=body.get("temperature"),
         function=body["tool_choice"]["function"]["name"] if "tool_choice" in body else None,
     )
 

@@ -202,6 +202,43 @@ async def test_the_length_of_an_answer_is_limited_where_the_server_lets_it(
     assert [call.max_tokens for call in server.calls] == [MAX_TOKENS, None]
 
 
+async def test_a_parameter_that_the_model_does_not_support_is_left_out_from_then_on(
+    server: LLMServer, llm: JsonLLM
+):
+    """As a reasoning model behind a name that LiteLLM does not know, such as a deployment's."""
+    server.on("any", "refuse_max_tokens")
+    server.on("any", "refuse_temperature")
+    assert (await ask(llm)).text
+    tried = [(call.max_tokens is not None, call.temperature is not None) for call in server.calls]
+    assert tried == [(True, True), (False, True), (False, False)]
+    server.calls.clear()
+    assert (await ask(llm)).text
+    assert [(call.max_tokens, call.temperature) for call in server.calls] == [(None, None)]
+    assert server.calls[0].max_completion_tokens == MAX_TOKENS
+
+
+async def test_an_answer_that_the_provider_withholds_as_broken_is_asked_for_less_strictly(
+    server: LLMServer, llm: JsonLLM
+):
+    """As Groq does. The format stays the first choice: most answers are in it."""
+    text = "Failed to generate JSON. Please adjust your prompt. (json_validate_failed)"
+    server.on("any", "400", times=1, text=text)
+    assert (await ask(llm)).text
+    assert (await ask(llm)).text
+    assert [call.form for call in server.calls] == ["json_schema", "function", "json_schema"]
+
+
+async def test_a_prompt_that_repeats_words_about_a_parameter_keeps_it(
+    server: LLMServer, llm: JsonLLM
+):
+    server.on("any", "400", times=2, text="The temperature in Rome is high.")
+    with pytest.raises(ModelRejected):
+        await ask(llm)
+    server.rules.clear()
+    await ask(llm)
+    assert server.calls[-1].temperature == 0
+
+
 @pytest.mark.parametrize(
     "text", ["'max_tokens' is too large: 16384", "the maximum context length is 8192 tokens"]
 )
