@@ -10,8 +10,8 @@ from pipeline.domain.errors import SettingRejected
 
 # The part of the setting that each HTTP status is about.
 SETTING_OF = {401: "API_KEY", 402: "API_KEY", 403: "API_KEY", 404: "MODEL"}
-# Some providers refuse a key, an account or a model as a bad request, or a used-up balance as a rate
-# limit. Gemini words a limit per minute as a used-up quota; only OpenAI's code tells them apart.
+# Some providers refuse a key, an account or a model as a bad request, or a used-up balance as a
+# rate limit. Gemini words a limit per minute as a used-up quota; only the code differs.
 # Source: https://docs.claude.com/en/api/errors, https://ai.google.dev/gemini-api/docs/api-key,
 # https://platform.openai.com/docs/guides/error-codes, https://api-docs.deepseek.com
 _BAD_REQUEST = {

@@ -312,17 +312,24 @@ async def _misbehave(
             headers = {} if wait is None else {"Retry-After": f"{wait:g}"}
             text = rule.text or f"scripted; you said: {call.prompt[-80:]}"
             return _error(int(rule.do), text, headers)
+    refusal = _refusal(rule, call)
+    return _error(400, refusal) if refusal else None
+
+
+def _refusal(rule: FaultRule, call: LLMCall) -> str | None:
+    """Message of the refusal of a parameter that the request has."""
+    match rule.do:
         case "refuse_format" if call.form in rule.formats:
             name = "tools" if call.function else f"response_format type {call.form}"
-            return _error(400, f"{name} is not supported")
+            return f"{name} is not supported"
         case "refuse_limit" if call.max_tokens:
-            return _error(400, "'max_tokens' is too large for this model")
+            return "'max_tokens' is too large for this model"
         case "refuse_max_tokens" if call.max_tokens:
-            return _error(400, UNSUPPORTED.format("max_tokens"))
+            return UNSUPPORTED.format("max_tokens")
         case "refuse_temperature" if call.temperature is not None:
-            return _error(400, UNSUPPORTED.format("temperature"))
+            return UNSUPPORTED.format("temperature")
         case "refuse_base64" if call.encoding_format == "base64":
-            return _error(400, "encoding_format must be float")
+            return "encoding_format must be float"
     return None
 
 
