@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, assert_never
 
-from pipeline.domain.errors import ModelRejected, paid
+from pipeline.domain.errors import ModelRejected, ModelUnavailable, paid
 from pipeline.domain.usage import Usage
 from pipeline.ports import ChatTurn, Completion
+from pipeline.text.tokens import tokens
 
 # Several times the longest expected answer to a full batch, reasoning tokens included.
 MAX_TOKENS = 16_384
@@ -38,6 +39,12 @@ _FAILED_FORMAT = re.compile(
     r"json_validate_failed|tool_use_failed|failed to (generate json|call a function)", re.IGNORECASE
 )
 _REFUSALS_OF_A_PARAMETER = frozenset({400, 422})
+# Finish reasons besides those of OpenAI's API.
+REFUSAL, ERROR = "refusal", "error"
+_WITHHELD = {
+    "content_filter": "the provider's content filter withheld the answer",
+    REFUSAL: "the model refuses this prompt",
+}
 
 
 class FormatRefused(ModelRejected):
@@ -92,7 +99,10 @@ class Format(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One chat completion. `cost_usd`: None if the price is unknown."""
+    """One chat completion. `cost_usd`: None if the price is unknown.
+
+    `finish_reason`: as in OpenAI's API, REFUSAL, or ERROR if the provider failed after its start.
+    """
 
     text: str
     finish_reason: str | None = None
@@ -148,19 +158,27 @@ class JsonLLM(ABC):
     ) -> Completion:
         messages = [{"role": turn.role, "content": turn.content} for turn in turns]
         reply = await self._ask(messages, schema_name, schema)
-        usage = Usage(
+        usage = self._usage(turns, reply)
+        with paid(usage):
+            if reply.finish_reason == ERROR:
+                raise ModelUnavailable(f"{self._model}: the provider failed during the answer")
+            if reply.finish_reason in _WITHHELD and not reply.text:
+                raise ModelRejected(f"{self._model}: {_WITHHELD[reply.finish_reason]}")
+            return Completion(reply.text, usage)
+
+    def _usage(self, turns: Sequence[ChatTurn], reply: Reply) -> Usage:
+        """The usage of a reply; estimated if the provider reports none, so that budgets count."""
+        prompt, completion = reply.prompt_tokens, reply.completion_tokens
+        if not prompt and not completion:
+            prompt = sum(tokens(turn.content) for turn in turns)
+            completion = tokens(reply.text)
+        return Usage(
             model=self._model,
             calls=1,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
             cost_usd=reply.cost_usd,
         )
-        with paid(usage):
-            if reply.finish_reason == "content_filter" and not reply.text:
-                raise ModelRejected(
-                    f"{self._model}: the provider's content filter withheld the answer"
-                )
-            return Completion(reply.text, usage)
 
     async def ping(self) -> None:
         """Make one call of one token, for a check of the settings. Errors: as `chat`."""

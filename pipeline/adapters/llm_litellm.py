@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.adapters.litellm_client import LiteLLMClient
-from pipeline.adapters.llm_json import Abilities, JsonLLM, Reply
+from pipeline.adapters.llm_json import ERROR, REFUSAL, Abilities, JsonLLM, Reply
 from pipeline.adapters.provider_calls import RemoteModel
 
 
@@ -48,11 +48,19 @@ def _reply(response: Any) -> Reply:
     hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
     return Reply(
         text=_text(choices[0].message) if choices else "",
-        finish_reason=choices[0].finish_reason if choices else None,
+        finish_reason=_finish_reason(choices[0]) if choices else None,
         prompt_tokens=getattr(usage, "prompt_tokens", 0) or 0,
         completion_tokens=getattr(usage, "completion_tokens", 0) or 0,
         cost_usd=hidden.get("response_cost"),
     )
+
+
+def _finish_reason(choice: Any) -> str | None:
+    """The finish reason. LiteLLM keeps an error or a refusal among the provider's own fields."""
+    fields = getattr(choice, "provider_specific_fields", None) or {}
+    own = getattr(choice.message, "provider_specific_fields", None) or {}
+    reason: str | None = choice.finish_reason
+    return ERROR if fields.get("error") else REFUSAL if own.get("refusal") else reason
 
 
 def _text(message: Any) -> str:

@@ -16,17 +16,14 @@ from typing import Any
 import orjson
 import structlog
 
-from pipeline.adapters.llm_json import Abilities, JsonLLM, Reply, rejection
+from pipeline.adapters.llm_json import ERROR, REFUSAL, Abilities, JsonLLM, Reply, rejection
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.model_table import known_models
-from pipeline.adapters.openai_http import OpenAIHttp
+from pipeline.adapters.openai_http import OpenAIHttp, Response
 from pipeline.adapters.provider_calls import RemoteModel, retried
 from pipeline.domain.errors import ModelRejected
 
 log = structlog.get_logger(__name__)
-
-# Start of the reasoning part of an answer, which LiteLLM removes.
-THOUGHTS = "<think"
 
 
 class NotUnderstoodError(Exception):
@@ -88,30 +85,31 @@ class OpenAIChat(JsonLLM):
         )
         try:
             answer = orjson.loads(content)
-            choice, usage = answer["choices"][0], answer.get("usage") or {}
-            message = choice["message"]
-            calls = message.get("tool_calls")
-            text = calls[0]["function"]["arguments"] if calls else message.get("content") or ""
-            if not isinstance(text, str) or text.lstrip().startswith(THOUGHTS):
-                raise NotUnderstoodError
+            choice = answer["choices"][0]
+            usage = _usage(answer.get("usage") or {})
             return Reply(
-                text=text,
-                finish_reason=choice.get("finish_reason"),
-                prompt_tokens=int(usage.get("prompt_tokens") or 0),
-                completion_tokens=int(usage.get("completion_tokens") or 0),
-                cost_usd=await self._price(answer),
+                text=_text(choice["message"]),
+                finish_reason=_finish_reason(choice),
+                prompt_tokens=usage["prompt_tokens"],
+                completion_tokens=usage["completion_tokens"],
+                cost_usd=await self._price(answer.get("model"), usage),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise NotUnderstoodError from None
 
-    async def _price(self, answer: Mapping[str, Any]) -> float | None:
-        """Price of the answer in dollars; None for a model without a known price."""
-        known = (await known_models()).get(answer.get("model") or self._http.remote_model)
-        return known.price(answer["usage"]) if known and answer.get("usage") else None
+    async def _price(self, model: object, usage: Mapping[str, Any]) -> float | None:
+        """Price of an answer of this model in dollars; None without a known price or usage.
+
+        A server may name its model otherwise than the table; then the requested model counts.
+        """
+        models = await known_models()
+        known = models.get(str(model)) or models.get(self._http.remote_model)
+        return known.price(usage) if known and usage["prompt_tokens"] else None
 
     async def _post(self, body: Mapping[str, Any], limit_s: float) -> bytes:
         """One attempt; the body of a response with status 200. Errors: as `_chat`."""
         response = await self._http.post(body, limit_s=limit_s)
+        response = _as_reported(response)
         if response.status == HTTPStatus.OK:
             return response.content
         error = self._http.error(response, body)
@@ -121,3 +119,59 @@ class OpenAIChat(JsonLLM):
         if refusal is ModelRejected:
             raise NotUnderstoodError
         raise refusal(str(error))
+
+
+def _as_reported(response: Response) -> Response:
+    """The response, with the status of an error that a gateway reports in a body with status 200.
+
+    An error without a status is one of the server.
+    Source: https://openrouter.ai/docs/api-reference/errors
+    """
+    if response.status != HTTPStatus.OK or b'"error"' not in response.content:
+        return response
+    try:
+        answer = orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return response
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if not error or answer.get("choices"):
+        return response
+    code = error.get("code") if isinstance(error, dict) else None
+    if not isinstance(code, int) or code < HTTPStatus.BAD_REQUEST:
+        code = HTTPStatus.BAD_GATEWAY
+    return replace(response, status=code)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """The arguments of the function that the model has called, or else its text.
+
+    A text in parts, as of Mistral's reasoning models, is joined without its thoughts.
+    """
+    calls, content = message.get("tool_calls"), message.get("content")
+    if calls:
+        content = calls[0]["function"]["arguments"]
+    elif isinstance(content, list):
+        content = "".join(part["text"] for part in content if part["type"] == "text")
+    if not isinstance(content, str | None):
+        raise NotUnderstoodError
+    return content or ""
+
+
+def _finish_reason(choice: Mapping[str, Any]) -> str | None:
+    """The finish reason; ERROR or REFUSAL for an error or a refusal in the choice."""
+    reason: str | None = choice.get("finish_reason")
+    refused = choice["message"].get("refusal")
+    return ERROR if choice.get("error") else REFUSAL if refused else reason
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """The usage of an answer. Tokens that only the total has are those of the model's reasoning.
+
+    xAI and Gemini leave these out of the completion tokens.
+    Source: https://docs.x.ai/docs/guides/reasoning
+    """
+    prompt, answered, total = (
+        int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens")
+    )
+    completion = max(answered, total - prompt)
+    return {**usage, "prompt_tokens": prompt, "completion_tokens": completion}

@@ -43,10 +43,11 @@ def validated(value: object, shape: type[Shape], *place: str | int) -> Shape:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The only JSON object in the text; prose or a code fence around it is ignored.
+    """The only JSON object in the text; thoughts, prose or a code fence around it are ignored.
 
     Errors: MalformedAnswer if there is none, more than one, or if it is broken.
     """
+    text = _without_thoughts(text)
     start = _OBJECT.search(text)
     if start is None:
         raise MalformedAnswer("there is no JSON object in it")
@@ -61,7 +62,15 @@ def json_object(text: str) -> dict[str, Any]:
     return dict(value)
 
 
-_DECODER = json.JSONDecoder()
+def _without_thoughts(text: str) -> str:
+    """The text after the reasoning of the model, whose opening tag may be in the chat template."""
+    answer = text.partition("</think>")[2]
+    is_thought = not text.lstrip().startswith(("{", "```")) and _OBJECT.search(answer)
+    return answer if is_thought else text
+
+
+# Models write line breaks into strings unescaped.
+_DECODER = json.JSONDecoder(strict=False)
 _OBJECT = re.compile(r'\{\s*["}]')
 
 

@@ -50,8 +50,7 @@ Do = Literal[
     "refuse_limit",
     "refuse_max_tokens",
     "refuse_temperature",
-    "think",
-    "parts",
+    "spread",
     "refuse_base64",
     "floats",
 ]
@@ -352,10 +351,8 @@ def _rewrite(choice: dict[str, Any], done: set[Do]) -> None:
         return
     if "malformed" in done:
         choice["message"]["content"] = 'I would say: {"result": "that depends"}'
-    if "think" in done:
-        choice["message"]["content"] = f"<think>Well.</think>{choice['message']['content']}"
-    if "parts" in done:
-        choice["message"]["content"] = [{"type": "text", "text": choice["message"]["content"]}]
+    if "spread" in done:  # a form that no client knows
+        choice["message"]["content"] = {"text": choice["message"]["content"]}
     if "filtered" in done:
         choice["message"]["content"] = ""
         choice["finish_reason"] = "content_filter"

@@ -272,7 +272,7 @@ async def test_a_refused_key_quotes_the_provider_without_the_key(server: LLMServ
     assert "“Incorrect API key provided: …, or … See your account”" in str(caught.value)
 
 
-@pytest.mark.parametrize("do", ["400", "think", "parts"])
+@pytest.mark.parametrize("do", ["400", "spread"])
 async def test_what_the_direct_client_does_not_understand_goes_through_litellm_from_then_on(
     server: LLMServer, build: Build, do: Do
 ):

@@ -1,0 +1,172 @@
+"""Answers of real providers that are no plain chat completion, through both chat clients."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tenacity import wait_none
+
+from pipeline.adapters.llm_json import JsonLLM
+from pipeline.adapters.llm_litellm import LiteLLM
+from pipeline.adapters.llm_openai import OpenAIChat
+from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
+from pipeline.domain.errors import ModelRejected, ModelUnavailable, SettingRejected
+from pipeline.domain.facts import Fact
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
+from pipeline.domain.usage import Answer
+from pipeline.models.prompted import PromptedModel
+from pipeline.ports import ExtractionRequest
+from tests.support.scripted_provider import GOOD, USAGE, ScriptedProvider, chat, completion
+
+AT_ONCE = RetryPolicy(wait=wait_none())
+SAID = ExtractionRequest(
+    [
+        SourcedMessage(
+            Source(0, 0),
+            Message(Role.USER, "My name is Ann and I live in Rome."),
+            datetime(2023, 5, 8, tzinfo=UTC),
+        )
+    ]
+)
+
+both = pytest.mark.parametrize("client", [LiteLLM, OpenAIChat], ids=["litellm", "direct"])
+
+
+@asynccontextmanager
+async def built(
+    client: type[JsonLLM], provider: ScriptedProvider, model: str = "openai/stand-in"
+) -> AsyncIterator[JsonLLM]:
+    """The client of a model at the provider."""
+    async with provider.serve():
+        llm = client(RemoteModel(model, api_base=provider.base_url, retry=AT_ONCE))  # type: ignore[arg-type]
+        try:
+            yield llm
+        finally:
+            await llm.close()
+
+
+async def facts_of(
+    client: type[JsonLLM], provider: ScriptedProvider, model: str = "openai/stand-in"
+) -> Answer[tuple[Fact, ...]]:
+    async with built(client, provider, model) as llm:
+        return await PromptedModel(llm).extract(SAID)
+
+
+@both
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"```json\n{GOOD}\n```",
+        f'<think>Perhaps {{"facts": []}}?</think>\n{GOOD}',
+        f'Perhaps {{"facts": []}}? No.\n</think>\n\n{GOOD}',
+        f"The facts: {GOOD.replace('Rome.', 'Rome </think>.')}",
+        GOOD.replace("lives in", "lives\n\tin"),
+    ],
+    ids=[
+        "fence",
+        "thoughts",
+        "thoughts whose opening tag is in the template",
+        "a tag in a text",
+        "raw line break",
+    ],
+)
+async def test_an_answer_is_read_with_one_call(client: type[JsonLLM], content: str) -> None:
+    provider = ScriptedProvider(chat(content))
+    answer = await facts_of(client, provider)
+    [fact] = answer.value
+    assert " ".join(fact.text.split()).startswith("User lives in Rome")
+    assert len(provider.requests) == 1
+
+
+async def test_the_text_parts_of_an_answer_are_read_without_the_thoughts() -> None:
+    """As Mistral's reasoning models answer. LiteLLM does not read them under `openai/`."""
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": '{"facts": []}'}]}
+    text = [{"type": "text", "text": GOOD[:20]}, {"type": "text", "text": GOOD[20:]}]
+    provider = ScriptedProvider(chat([thinking, *text]))
+    assert len((await facts_of(OpenAIChat, provider)).value) == 1
+    assert len(provider.requests) == 1
+
+
+@both
+async def test_a_refusal_of_the_model_is_final_and_is_not_repaired(client: type[JsonLLM]) -> None:
+    provider = ScriptedProvider(chat(None, refusal="I can't help with that."))
+    with pytest.raises(ModelRejected, match="the model refuses this prompt") as caught:
+        await facts_of(client, provider)
+    assert len(provider.requests) == 1
+    assert caught.value.usage.calls == 1
+
+
+@both
+async def test_an_answer_that_ends_in_an_error_of_the_provider_is_an_outage(
+    client: type[JsonLLM],
+) -> None:
+    """As OpenRouter reports an error behind the first tokens."""
+    error = {"code": 502, "message": "The upstream model has gone."}
+    choice = {"finish_reason": "error", "error": error}
+    provider = ScriptedProvider(completion(choice, {"content": GOOD[:30]}))
+    with pytest.raises(ModelUnavailable) as caught:
+        await facts_of(client, provider)
+    assert caught.value.usage.prompt_tokens == USAGE["prompt_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "requests"),
+    [
+        ({"code": 502, "message": "Bad gateway"}, ModelUnavailable, 3),
+        ({"code": 429, "message": "Rate limit exceeded"}, ModelUnavailable, 1),
+        ({"code": 402, "message": "Insufficient credits"}, SettingRejected, 1),
+        ("The model is loading.", ModelUnavailable, 3),
+    ],
+)
+async def test_an_error_with_status_200_is_that_error(
+    error: Any, expected: type[ModelUnavailable], requests: int
+) -> None:
+    """As OpenRouter and LM Studio answer. No second request goes through LiteLLM."""
+    provider = ScriptedProvider({"error": error})
+    with pytest.raises(expected) as caught:
+        await facts_of(OpenAIChat, provider)
+    assert isinstance(caught.value, SettingRejected) is (expected is SettingRejected)
+    assert len(provider.requests) == requests
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (USAGE | {"total_tokens": 115}, (10, 105)),
+        (USAGE | {"total_tokens": None}, (10, 5)),
+        (USAGE | {"total_tokens": 0}, (10, 5)),
+    ],
+    ids=["without reasoning tokens", "no total", "zero total"],
+)
+async def test_tokens_of_the_reasoning_are_counted(
+    usage: dict[str, Any], tokens: tuple[int, int]
+) -> None:
+    """xAI and Gemini leave them out of the completion tokens, but not out of the total."""
+    provider = ScriptedProvider(chat() | {"usage": usage})
+    answer = await facts_of(OpenAIChat, provider, "openai/gpt-4o-mini")
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == tokens
+    assert answer.usage.cost_usd == pytest.approx(tokens[0] * 0.15e-6 + tokens[1] * 0.6e-6)
+
+
+@both
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
+async def test_tokens_that_the_provider_does_not_report_are_estimated(
+    client: type[JsonLLM], usage: dict[str, Any] | None
+) -> None:
+    """Otherwise a budget in tokens would never be used up."""
+    answer = await facts_of(client, ScriptedProvider(chat() | {"usage": usage}))
+    assert answer.usage.prompt_tokens > 500
+    assert answer.usage.completion_tokens >= len(GOOD) // 4
+
+
+@both
+async def test_an_answer_that_names_another_model_has_the_price_of_the_requested_one(
+    client: type[JsonLLM],
+) -> None:
+    provider = ScriptedProvider(chat() | {"model": "models/gpt-4o-mini@eu"})
+    answer = await facts_of(client, provider, "openai/gpt-4o-mini")
+    assert answer.usage.cost_usd == pytest.approx(10 * 0.15e-6 + 5 * 0.6e-6)
