@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pipeline.adapters.llm_json import LimitRefused
 from pipeline.domain.errors import ModelRejected
 from pipeline.domain.vectors import Vector
 
 # Maximum number of texts in a request. Providers differ: Cohere takes 96, Gemini 100, OpenAI 2,048.
 # Source: https://docs.cohere.com/reference/embed, https://ai.google.dev/api/embeddings
 BATCH = 96
+# A text of this length is not shortened further: no model is refused so few tokens.
+SHORTEST_CUT = 500
 
 
 class BatchedEmbedder(ABC):
@@ -37,12 +41,39 @@ class BatchedEmbedder(ABC):
         vectors: list[Vector] = []
         for start in range(0, len(texts), BATCH):
             # OpenAI refuses an empty string; a space has a vector.
-            batch = [text or " " for text in texts[start : start + BATCH]]
-            part = await self._vectors(batch)
-            if len(part) != len(batch) or len({len(vector) for vector in part}) != 1:
-                raise ModelRejected(f"{self.name}: not one vector of one length for each text")
-            vectors += part
+            vectors += await self._fitting([text or " " for text in texts[start : start + BATCH]])
+        if len({len(vector) for vector in vectors}) > 1:
+            raise ModelRejected(f"{self.name}: vectors of several lengths")
         return vectors
+
+    async def _fitting(self, batch: Sequence[str]) -> list[Vector]:
+        """Embed a batch; halve one that is too large, and a text that is too long.
+
+        A long text has the vector of its beginning, as of the built-in model. Errors: as `embed`.
+        """
+        try:
+            vectors = await self._vectors(batch)
+        except LimitRefused:
+            half = len(batch) // 2
+            if half:
+                return [*await self._fitting(batch[:half]), *await self._fitting(batch[half:])]
+            [text] = batch
+            if len(text) <= SHORTEST_CUT:
+                raise
+            return await self._fitting([text[: len(text) // 2]])
+        if len(vectors) != len(batch):
+            raise ModelRejected(f"{self.name}: not one vector for each text")
+        return vectors
+
+    def _read(self, rows: Any) -> list[Vector]:
+        """Unit vectors of the rows of an answer, in order of their index.
+
+        Gemini leaves out the index 0, others all of them. Errors: ModelRejected.
+        """
+        try:
+            return [unit(floats(row["embedding"])) for row in sorted(rows or (), key=_index)]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelRejected(f"{self.name}: the answer holds no vectors") from error
 
     @abstractmethod
     async def close(self) -> None:
@@ -50,7 +81,21 @@ class BatchedEmbedder(ABC):
 
     @abstractmethod
     async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """Unit vectors of one batch, in order. Errors: ModelUnavailable, ModelRejected."""
+        """Unit vectors of one batch, in order.
+
+        Errors: ModelUnavailable, ModelRejected, LimitRefused for a batch or a text of this size.
+        """
+
+
+def _index(row: Any) -> int:
+    return int(row.get("index") or 0)
+
+
+def floats(embedding: str | Sequence[float]) -> Vector:
+    """The vector from base64 (little-endian 32-bit floats) or from a list of numbers."""
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
+    return np.asarray(embedding, np.float32)
 
 
 def unit(values: Any) -> Vector:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.adapters.embedder_batched import BatchedEmbedder, unit
+from pipeline.adapters.embedder_batched import BatchedEmbedder
 from pipeline.adapters.litellm_client import LiteLLMClient
 from pipeline.adapters.provider_calls import RemoteModel
-from pipeline.domain.errors import ModelRejected
 from pipeline.domain.vectors import Vector
 
 
@@ -23,8 +22,4 @@ class LiteLLMEmbedder(BatchedEmbedder):
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
         response = await self._client.call("aembedding", input=texts, encoding_format="float")
-        rows = sorted(getattr(response, "data", None) or (), key=lambda row: int(row["index"]))
-        try:
-            return [unit(row["embedding"]) for row in rows]
-        except ValueError as error:
-            raise ModelRejected(f"{self.name}: {error}") from None
+        return self._read(getattr(response, "data", None))

@@ -10,16 +10,14 @@ later requests ask for floats; if it ignores it, the floats of its answer are re
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
-import numpy as np
 import orjson
 
-from pipeline.adapters.embedder_batched import BatchedEmbedder, unit
+from pipeline.adapters.embedder_batched import BatchedEmbedder
+from pipeline.adapters.llm_json import LimitRefused, rejection
 from pipeline.adapters.openai_http import OpenAIHttp, Response
 from pipeline.adapters.provider_calls import RemoteModel, retried
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
@@ -48,16 +46,12 @@ class OpenAIEmbedder(BatchedEmbedder):
         answer = await retried(
             once, self._remote.retry, timeout_s=self._remote.timeout_s, model=self.name
         )
-        try:
-            rows = sorted(answer["data"], key=lambda row: int(row["index"]))
-            return [unit(_floats(row["embedding"])) for row in rows]
-        except (KeyError, TypeError, ValueError, binascii.Error) as error:
-            raise ModelRejected(f"{self.name}: the answer holds no vectors") from error
+        return self._read(answer.get("data") if isinstance(answer, dict) else None)
 
     async def _post(self, texts: Sequence[str], limit_s: float) -> Any:
         """Send one batch; without base64 from now on if the server refuses that format.
 
-        Errors: ModelUnavailable, ModelRejected.
+        Errors: ModelUnavailable, ModelRejected, LimitRefused.
         """
         response = await self._send(texts, limit_s)
         refused = response.status in _REFUSALS_OF_A_PARAMETER
@@ -65,7 +59,10 @@ class OpenAIEmbedder(BatchedEmbedder):
             self._format = "float"
             response = await self._send(texts, limit_s)
         if response.status != HTTPStatus.OK:
-            raise self._http.error(response, {"input": texts})
+            error = self._http.error(response, {"input": texts})
+            refusal = rejection(response.status, response.content.decode(errors="replace"))
+            is_limit = isinstance(error, ModelRejected) and issubclass(refusal, LimitRefused)
+            raise LimitRefused(str(error)) if is_limit else error
         try:
             return orjson.loads(response.content)
         except orjson.JSONDecodeError:
@@ -83,10 +80,3 @@ class OpenAIEmbedder(BatchedEmbedder):
 def _names_format(content: bytes) -> bool:
     """True if a refusal is about the encoding of the vectors."""
     return b"encoding_format" in content or b"base64" in content
-
-
-def _floats(embedding: str | Sequence[float]) -> Vector:
-    """The vector from base64 (little-endian 32-bit floats) or from a list of numbers."""
-    if isinstance(embedding, str):
-        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
-    return np.asarray(embedding, np.float32)

@@ -26,7 +26,9 @@ _ABOUT_FORMAT = re.compile(
     re.IGNORECASE,
 )
 _ABOUT_LIMIT = re.compile(
-    r"max_?(completion_|output_|new_)?tokens|context.?(length|window)", re.IGNORECASE
+    r"max_?(completion_|output_|new_)?tokens|context.?(length|window)|input.?length|batch.?size"
+    r"|too (long|large|many)|(less|more) than \d+ tokens|tokens per request",
+    re.IGNORECASE,
 )
 # Source: https://platform.openai.com/docs/guides/reasoning
 _NO_MAX_TOKENS = re.compile(r"\bmax_tokens\b.{0,40}not supported", re.IGNORECASE)
@@ -38,7 +40,8 @@ _NO_TEMPERATURE = re.compile(
 _FAILED_FORMAT = re.compile(
     r"json_validate_failed|tool_use_failed|failed to (generate json|call a function)", re.IGNORECASE
 )
-_REFUSALS_OF_A_PARAMETER = frozenset({400, 422})
+_REFUSALS_OF_A_PARAMETER = frozenset({400, 413, 422})
+TOO_LARGE = 413
 # Finish reasons besides those of OpenAI's API.
 REFUSAL, ERROR = "refusal", "error"
 _WITHHELD = {
@@ -56,7 +59,7 @@ class FormatFailed(ModelRejected):
 
 
 class LimitRefused(ModelRejected):
-    """The provider refuses this `max_tokens`, alone or together with the length of the prompt."""
+    """The provider refuses this `max_tokens`, or the length of the prompt, text or batch."""
 
 
 class LimitUnsupported(LimitRefused):
@@ -82,7 +85,7 @@ def rejection(status: int, text: str) -> type[ModelRejected]:
         for kind, pattern in _REJECTIONS.items():
             if pattern.search(text):
                 return kind
-    return ModelRejected
+    return LimitRefused if status == TOO_LARGE else ModelRejected
 
 
 class Format(IntEnum):

@@ -19,7 +19,7 @@ import structlog
 from pipeline.adapters.llm_json import ERROR, REFUSAL, Abilities, JsonLLM, Reply, rejection
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.model_table import known_models
-from pipeline.adapters.openai_http import OpenAIHttp, Response
+from pipeline.adapters.openai_http import OpenAIHttp
 from pipeline.adapters.provider_calls import RemoteModel, retried
 from pipeline.domain.errors import ModelRejected
 
@@ -109,7 +109,6 @@ class OpenAIChat(JsonLLM):
     async def _post(self, body: Mapping[str, Any], limit_s: float) -> bytes:
         """One attempt; the body of a response with status 200. Errors: as `_chat`."""
         response = await self._http.post(body, limit_s=limit_s)
-        response = _as_reported(response)
         if response.status == HTTPStatus.OK:
             return response.content
         error = self._http.error(response, body)
@@ -119,27 +118,6 @@ class OpenAIChat(JsonLLM):
         if refusal is ModelRejected:
             raise NotUnderstoodError
         raise refusal(str(error))
-
-
-def _as_reported(response: Response) -> Response:
-    """The response, with the status of an error that a gateway reports in a body with status 200.
-
-    An error without a status is one of the server.
-    Source: https://openrouter.ai/docs/api-reference/errors
-    """
-    if response.status != HTTPStatus.OK or b'"error"' not in response.content:
-        return response
-    try:
-        answer = orjson.loads(response.content)
-    except orjson.JSONDecodeError:
-        return response
-    error = answer.get("error") if isinstance(answer, dict) else None
-    if not error or answer.get("choices"):
-        return response
-    code = error.get("code") if isinstance(error, dict) else None
-    if not isinstance(code, int) or code < HTTPStatus.BAD_REQUEST:
-        code = HTTPStatus.BAD_GATEWAY
-    return replace(response, status=code)
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -64,7 +64,7 @@ class OpenAIHttp:
         except aiohttp.ClientError as error:
             raise ModelUnavailable(f"{self.model}: {type(error).__name__}") from None
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Response(response.status, headers, content)
+        return _as_reported(Response(response.status, headers, content))
 
     def error(
         self, response: Response, sent: Mapping[str, object]
@@ -108,3 +108,24 @@ class OpenAIHttp:
             return None
         proxies = urllib.request.getproxies()
         return proxies.get(url.scheme) or proxies.get("all")
+
+
+def _as_reported(response: Response) -> Response:
+    """The response, with the status of an error that a gateway reports in a body with status 200.
+
+    An error without a status is one of the server.
+    Source: https://openrouter.ai/docs/api-reference/errors
+    """
+    if response.status != HTTPStatus.OK or b'"error"' not in response.content:
+        return response
+    try:
+        answer = orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return response
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if not error or answer.get("choices") or answer.get("data"):
+        return response
+    code = error.get("code") if isinstance(error, dict) else None
+    if not isinstance(code, int) or code < HTTPStatus.BAD_REQUEST:
+        code = HTTPStatus.BAD_GATEWAY
+    return replace(response, status=code)

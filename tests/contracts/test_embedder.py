@@ -21,6 +21,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder
 from tests.support.embedder_hash import HashEmbedder
 from tests.support.llm_server import LLMServer
+from tests.support.scripted_provider import ScriptedProvider
 
 
 @pytest.fixture(scope="module")
@@ -224,3 +225,99 @@ async def test_a_throttled_call_names_when_to_come_back(clean: LLMServer, openai
         await openai.embed(["I like tea."])
     assert caught.value.retry_after_s == 120
     assert clean.count("embed") == 1
+
+
+def rows(texts: Sequence[str]) -> list[dict[str, object]]:
+    """Vectors from which the length of each text can be read."""
+    return [{"index": at, "embedding": [1.0, float(len(text))]} for at, text in enumerate(texts)]
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "This model's maximum context length is 8192 tokens."),
+        (413, "Input validation error: inputs must have less than 512 tokens."),
+        (400, "the input length exceeds the context length"),
+    ],
+)
+async def test_a_text_too_long_for_the_model_has_the_vector_of_its_beginning(
+    remote: Remote, status: int, message: str
+):
+    """As the built-in model reads a text. Otherwise an accepted message ends FAILED."""
+
+    def answer(request: dict[str, list[str]]) -> tuple[int, object]:
+        if any(len(text) > 3_000 for text in request["input"]):
+            return status, {"error": {"message": message}}
+        return 200, {"data": rows(request["input"])}
+
+    async with ScriptedProvider(answer).serve() as provider:
+        embedder = remote(RemoteModel("openai/e", provider.base_url))
+        texts = ["I like tea.", "word " * 1_000, "I like coffee."]
+        vectors = await embedder.embed(texts)
+        await embedder.close()
+    whole, half = len(texts[0]), len(texts[1]) // 2
+    assert [round(vector[1] / vector[0]) for vector in vectors] == [whole, half, len(texts[2])]
+
+
+@both
+async def test_a_batch_too_large_for_the_provider_is_halved(remote: Remote):
+    def answer(request: dict[str, list[str]]) -> tuple[int, object]:
+        if len(request["input"]) > 10:
+            message = "batch size is invalid, it should not be larger than 10."
+            return 400, {"error": {"message": message}}
+        return 200, {"data": rows(request["input"])}
+
+    async with ScriptedProvider(answer).serve() as provider:
+        embedder = remote(RemoteModel("openai/e", provider.base_url))
+        vectors = await embedder.embed(["x" * number for number in range(1, 33)])
+        await embedder.close()
+    assert [round(vector[1] / vector[0]) for vector in vectors] == list(range(1, 33))
+
+
+@both
+async def test_a_text_that_stays_too_long_is_refused_after_a_few_requests(remote: Remote):
+    error = {"error": {"message": "the input length exceeds the context length"}}
+    async with ScriptedProvider(error, status=400).serve() as provider:
+        embedder = remote(RemoteModel("openai/e", provider.base_url))
+        with pytest.raises(ModelRejected):
+            await embedder.embed(["word " * 2_000] * 64)
+        await embedder.close()
+    assert len(provider.requests) < 20
+
+
+@both
+async def test_vectors_without_an_index_are_in_the_order_of_the_texts(remote: Remote):
+    """As Gemini's, whose first one has no index, and others that have none."""
+    body = {"data": [{"embedding": [1.0, 1.0]}, {"embedding": [1.0, 2.0], "index": 1}]}
+    async with ScriptedProvider(body).serve() as provider:
+        embedder = remote(RemoteModel("openai/e", provider.base_url))
+        vectors = await embedder.embed(["a", "b"])
+        await embedder.close()
+    assert [round(vector[1] / vector[0]) for vector in vectors] == [1, 2]
+
+
+@both
+@pytest.mark.parametrize(
+    "data",
+    [[], [{"index": 0}], [{"index": 0, "embedding": [0.0, 0.0]}], [{"index": 0, "embedding": {}}]],
+    ids=["none", "no embedding", "zero", "an object"],
+)
+async def test_an_answer_without_vectors_is_named(remote: Remote, data: list[dict[str, object]]):
+    policy = RetryPolicy(wait=wait_none())
+    async with ScriptedProvider({"data": data}).serve() as provider:
+        embedder = remote(RemoteModel("openai/e", provider.base_url, retry=policy))
+        # LiteLLM itself fails at some of them, as at an error of the server.
+        with pytest.raises((ModelRejected, ModelUnavailable)):
+            await embedder.embed(["a"])
+        await embedder.close()
+
+
+async def test_an_embedding_error_with_status_200_is_that_error():
+    policy = RetryPolicy(wait=wait_none())
+    error = {"error": {"code": 503, "message": "No instances"}}
+    async with ScriptedProvider(error).serve() as provider:
+        embedder = OpenAIEmbedder(RemoteModel("openai/e", provider.base_url, retry=policy))
+        with pytest.raises(ModelUnavailable, match="HTTP 503"):
+            await embedder.embed(["a"])
+        await embedder.close()
