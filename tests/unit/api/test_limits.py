@@ -11,16 +11,19 @@ from pydantic import BaseModel, ValidationError
 
 from api.adds.requests import AddRequest
 from api.entities.requests import RegisterRequest
+from api.entities.routes import OFFERED_USERS
 from api.events.requests import ReplayRequest
 from api.exports.requests import ExportRequest
 from api.graph.requests import RenameRequest
 from api.http import limits, strict_json
-from api.lists.requests import ListRequest
+from api.lists.requests import LONGEST_WAIT_S, ListRequest
 from api.memories.requests import BatchUpdateRequest, FeedbackRequest, UpdateRequest
 from api.replays import requests as replay_requests
 from api.tenants import requests as tenant_requests
 from pipeline.domain import limits as of_values
 from pipeline.search import concurrency
+from pipeline.tenants.saved_views import MOST_VIEWS
+from pipeline.webhooks.store import MOST_WEBHOOKS
 
 ID = "00000000-0000-0000-0000-000000000001"
 TEXT = "x" * (of_values.LONGEST_TEXT + 1)
@@ -139,7 +142,19 @@ def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
     missing = [figure for figure in figures if not re.search(rf"\b{figure:,}\b", page)]
     assert not missing, f"docs/reference/limits.md lacks {missing}"
     searches = f"| {concurrency.PROJECT_AT_ONCE}, and {concurrency.PROJECT_AWAY} that wait for"
-    assert searches in page
+    rows = [
+        f"| `wait` | {LONGEST_WAIT_S:.0f} seconds |",
+        f"| webhooks, saved views of a project | {MOST_WEBHOOKS}, {MOST_VIEWS} |",
+        searches,
+    ]
+    assert [row for row in rows if row not in page] == []
+
+
+def test_the_table_of_routes_has_the_number_of_offered_users() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "api-compat.md").read_text(
+        "utf-8"
+    )
+    assert f"`/v1/entities/filters/` | works | the newest {OFFERED_USERS:,} users |" in page
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1bb", "a\u202eb", "a\u2028b", "\u2066a"])
