@@ -145,10 +145,10 @@ class Settings(BaseSettings):
     number of API processes (two with pgvector, which computes inside PostgreSQL).
     """
     database_pool: Annotated[int, Field(ge=1, le=200)] = 16
-    """Connections in the pool of one process. Up to 8 more are opened under load: 4 for adds only,
-    and 4 for undo, erasure and replays. The API keeps one more to listen for ended events. While
-    several projects send requests, each uses a quarter of a pool, at least 2. With PgBouncer see
-    [Connection poolers](../howto/production.md#connection-poolers).
+    """Connections in the pool of one process. Up to 9 more are opened under load: 4 for adds only,
+    4 for undo, erasure and replays, and one for verifications of seals. The API keeps one more to
+    listen for ended events. While several projects send requests, each uses a quarter of a pool, at
+    least 2. With PgBouncer see [Connection poolers](../howto/production.md#connection-poolers).
     """
 
     # ── Vectors ──
