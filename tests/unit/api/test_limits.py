@@ -15,7 +15,7 @@ from api.entities.routes import OFFERED_USERS
 from api.events.requests import ReplayRequest
 from api.exports.requests import ExportRequest
 from api.graph.requests import RenameRequest
-from api.http import limits, strict_json
+from api.http import body, limits, strict_json
 from api.lists.requests import LONGEST_WAIT_S, ListRequest
 from api.memories.requests import BatchUpdateRequest, FeedbackRequest, UpdateRequest
 from api.replays import requests as replay_requests
@@ -144,6 +144,7 @@ def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
     searches = f"| {concurrency.PROJECT_AT_ONCE}, and {concurrency.PROJECT_AWAY} that wait for"
     rows = [
         f"| `wait` | {LONGEST_WAIT_S:.0f} seconds |",
+        f"| years {body.EARLIEST.year} to {body.LATEST.year} (UTC) |",
         f"| webhooks, saved views of a project | {MOST_WEBHOOKS}, {MOST_VIEWS} |",
         searches,
     ]
