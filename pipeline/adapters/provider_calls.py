@@ -26,6 +26,7 @@ log = structlog.get_logger(__name__)
 
 # 408 timeout, 409 conflict, 425 too early: transient, as the OpenAI SDK treats them.
 PASSING_STATUSES = frozenset({408, 409, 425})
+YEAR_S = 366.0 * 86_400
 
 
 class Throttled(ModelUnavailable):
@@ -131,13 +132,16 @@ class _WaitAsRequested(wait_base):
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `Retry-After`, a number or an HTTP date; None if absent or unreadable."""
+    """Seconds from `Retry-After`, a number or an HTTP date; None if absent or unreadable.
+
+    A longer time than a year is a year: a time of 1e300 seconds has no date.
+    """
     value = headers.get("retry-after", "")
     try:
         seconds = float(value)
     except ValueError:
         seconds = _until(value)
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+    return min(max(0.0, seconds), YEAR_S) if math.isfinite(seconds) else None
 
 
 def _until(http_date: str) -> float:

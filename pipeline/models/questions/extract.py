@@ -59,9 +59,10 @@ def parse_facts(
 ) -> tuple[Fact, ...]:
     """The facts of the answer, ordered by event and message. None is a valid answer.
 
-    Statements that the speaker does not assert are dropped, and categories that were not offered. A
-    fact that several events state is returned once for each of them, because each event has its own
-    receipt. Times are computed here: see `pipeline.text.times.when`.
+    Statements that the speaker does not assert are dropped, and categories that were not offered,
+    and texts without a letter or digit: models copy the "..." of the prompt's example. A fact that
+    several events state is returned once for each of them, because each event has its own receipt.
+    Times are computed here: see `pipeline.text.times.when`.
 
     Errors: MalformedAnswer.
     """
@@ -72,7 +73,7 @@ def parse_facts(
     facts = [
         _fact(row, sourced, instructions)
         for row in rows
-        if row.modality in ASSERTED
+        if row.modality in ASSERTED and any(map(str.isalnum, row.text))
         for sourced in _first_of_each_event(
             [integer_ids.item(messages, number) for number in sorted(set(row.messages))]
         )

@@ -128,6 +128,8 @@ async def test_a_wait_is_sent_with_its_reason_and_its_end(
     await stream.next()
     await engine.drain()
     _, waits = await stream.next()
+    while waits["waiting"] is None:  # it may have seen the claim before the wait
+        _, waits = await stream.next()
     assert (waits["status"], waits["waiting"]["code"]) == ("RUNNING", "LLM_UNAVAILABLE")
     assert waits["waiting"]["until"]
     engine.with_model(RulesModel())

@@ -509,8 +509,11 @@ async def test_many_calls_share_one_loop(server: LLMServer, llm: JsonLLM):
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("inf", None), ("", None)],
-)
+    [
+        ("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("inf", None), ("", None),
+        ("1e300", 366 * 86_400),
+    ],
+)  # fmt: skip
 def test_retry_after_is_read_or_left(value: str, seconds: float | None):
     assert retry_after_s({"retry-after": value}) == seconds
 

@@ -156,6 +156,13 @@ def test_an_unusable_extraction_says_why(answer: str, error: str):
         parse_facts(answer, TWO, NONE_WANTED)
 
 
+@pytest.mark.parametrize("text", ["...", "…", " - "])
+def test_the_placeholder_of_the_example_is_no_fact(text: str):
+    rows = [{"messages": [1], "text": text}, {"messages": [1], "text": "Ann lives in Rome."}]
+    facts = parse_facts(json.dumps({"facts": rows}), TWO, NONE_WANTED)
+    assert [fact.text for fact in facts] == ["Ann lives in Rome."]
+
+
 def test_an_error_quotes_nothing_the_model_wrote():
     with pytest.raises(MalformedAnswer) as caught:
         parse_facts('{"facts": [{"messages": ["SECRET"], "text": 5}, "SECRET"]}', TWO, NONE_WANTED)
