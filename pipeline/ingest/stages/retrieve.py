@@ -7,6 +7,7 @@ slots: see pipeline/domain/consolidation/candidates.py.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
@@ -122,12 +123,11 @@ async def _candidates(
     far = far_below([vector for _, vector in rows if vector is not None])
     number = len(rows)
     if large:
-        reach = INDEX_REACH * limit
-        hits = await index.nearest_in_lane(scope, vectors, limit=reach, least=MOST_EXACT)
-        all_terms = list(
-            dict.fromkeys(term for fact in facts for term in terms.query_terms(fact.text))
+        all_terms = dict.fromkeys(term for fact in facts for term in terms.query_terms(fact.text))
+        hits, (worded, number) = await asyncio.gather(
+            index.nearest_in_lane(scope, vectors, limit=INDEX_REACH * limit, least=MOST_EXACT),
+            words.in_scope(scope, list(all_terms), limit=MOST_COMPARED),
         )
-        worded, number = await words.in_scope(scope, all_terms, limit=MOST_COMPARED)
         rows = await memories.comparable_of(
             scope,
             ids=[*hits, *worded],
