@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -40,6 +40,32 @@ def validated(value: object, shape: type[Shape], *place: str | int) -> Shape:
             for fault in error.errors(include_input=False, include_url=False)[:SHOWN_ERRORS]
         ]
         raise MalformedAnswer("; ".join(faults)) from None
+
+
+def valid_rows(
+    answer: Mapping[str, Any],
+    key: str,
+    shape: type[Shape],
+    faults: list[str],
+    check: Callable[[str, Shape], None] = lambda place, row: None,
+) -> list[Shape]:
+    """The valid rows of a list of the answer. Adds the fault of each other row to `faults`.
+
+    `check`: a further check of a row at its place; it raises MalformedAnswer.
+    """
+    if not isinstance(answer.get(key), list):
+        faults.append(f"{key}: {'A list is required' if key in answer else 'Field required'}")
+        return []
+    rows = []
+    for at, value in enumerate(answer[key]):
+        try:
+            row = validated(value, shape, key, at)
+            check(f"{key}.{at}", row)
+        except MalformedAnswer as error:
+            faults.append(str(error))
+        else:
+            rows.append(row)
+    return rows
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ the call fails with MalformedAnswer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.domain.curation import CurationRequest, Proposal
@@ -42,8 +43,14 @@ class PromptedModel:
         return self._llm.name
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        prompt = procedure_prompt(request) if request.procedural else extract_prompt(request)
-        return Answer(()) if prompt is None else await ask(self._llm, prompt)
+        if request.procedural:
+            log = procedure_prompt(request)
+            return Answer(()) if log is None else await ask(self._llm, log)
+        prompt = extract_prompt(request)
+        if prompt is None:
+            return Answer(())
+        answer = await ask(self._llm, prompt)
+        return replace(answer.value, usage=answer.usage)
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions

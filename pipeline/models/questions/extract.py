@@ -10,15 +10,15 @@ from typing import Annotated
 from annotated_types import MinLen
 from pydantic import BaseModel, BeforeValidator
 
+from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, FactKind, memory_type
 from pipeline.domain.messages import Message, Role, SourcedMessage
+from pipeline.domain.usage import Answer
 from pipeline.models import prompts
 from pipeline.models.background import within_budget
 from pipeline.models.categories import chosen
-from pipeline.models.json_answers import (
-    parsed,
-)
+from pipeline.models.json_answers import SHOWN_ERRORS, json_object, valid_rows
 from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
@@ -29,10 +29,15 @@ from pipeline.text.times.when import dated
 # Maximum length of a subject, an attribute and the words of a time; words that mean none.
 LONGEST_WORDS = 120
 NO_WORDS = ("null", "none", "n/a")
+LEFT_OUT = "Facts of the model's answer that are left out as invalid, also after a repair: {}. {}"
 
 
-def extract_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | None:
-    """The prompt for the facts of the messages; None if no message can hold one."""
+def extract_prompt(request: ExtractionRequest) -> Prompt[Answer[tuple[Fact, ...]]] | None:
+    """The prompt for the facts of the messages; None if no message can hold one.
+
+    Invalid facts of a repaired answer are left out only if the messages are those of one event: a
+    batch of several is halved instead, and so the event with the invalid fact gets the note.
+    """
     shown = [message for message in request.messages if _is_shown(message.message)]
     messages = [message for message in shown if prompts.is_numbered(message.message)]
     if not messages:
@@ -47,7 +52,8 @@ def extract_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | Non
         messages=prompts.transcript(shown),
     )
     parse = partial(parse_facts, messages=messages, instructions=request.instructions)
-    return Prompt("extract", text, FactsAnswer, parse)
+    one_event = len({sourced.source.event for sourced in messages}) == 1
+    return Prompt("extract", text, FactsAnswer, parse, partial(parse, mend=one_event))
 
 
 def _is_shown(message: Message) -> bool:
@@ -55,8 +61,12 @@ def _is_shown(message: Message) -> bool:
 
 
 def parse_facts(
-    text: str, messages: Sequence[SourcedMessage], instructions: Instructions
-) -> tuple[Fact, ...]:
+    text: str,
+    messages: Sequence[SourcedMessage],
+    instructions: Instructions,
+    *,
+    mend: bool = False,
+) -> Answer[tuple[Fact, ...]]:
     """The facts of the answer, ordered by event and message. None is a valid answer.
 
     Statements that the speaker does not assert are dropped, and categories that were not offered,
@@ -64,12 +74,20 @@ def parse_facts(
     several events state is returned once for each of them, because each event has its own receipt.
     Times are computed here: see `pipeline.text.times.when`.
 
-    Errors: MalformedAnswer.
+    `mend` is for the repaired answer of one event, after which there is no further call: its valid
+    facts are kept, and the note has the faults of the others.
+
+    Errors: MalformedAnswer; with `mend` only if no fact is valid.
     """
-    rows = parsed(text, FactsAnswer).facts
-    for at, row in enumerate(rows):
+    faults: list[str] = []
+
+    def check(place: str, row: FactRow) -> None:
         for number in row.messages:
-            integer_ids.check(f"facts.{at}.messages", number, len(messages), "messages")
+            integer_ids.check(f"{place}.messages", number, len(messages), "messages")
+
+    rows = valid_rows(json_object(text), "facts", FactRow, faults, check)
+    if faults and not (mend and rows):
+        raise MalformedAnswer("; ".join(faults[:SHOWN_ERRORS]))
     facts = [
         _fact(row, sourced, instructions)
         for row in rows
@@ -78,7 +96,11 @@ def parse_facts(
             [integer_ids.item(messages, number) for number in sorted(set(row.messages))]
         )
     ]
-    return tuple(sorted(facts, key=lambda fact: (fact.source.event, fact.source.message)))
+    in_order = tuple(sorted(facts, key=lambda fact: (fact.source.event, fact.source.message)))
+    if not faults:
+        return Answer(in_order)
+    note = LEFT_OUT.format(len(faults), "; ".join(faults[:SHOWN_ERRORS]))
+    return Answer(in_order, note=note, left_out=(messages[0].source.event,))
 
 
 def _fact(row: FactRow, sourced: SourcedMessage, instructions: Instructions) -> Fact:

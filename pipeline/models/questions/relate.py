@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, model_validator
 
@@ -22,15 +22,13 @@ from pipeline.models import prompts
 from pipeline.models.json_answers import (
     SHOWN_ERRORS,
     json_object,
-    validated,
+    valid_rows,
 )
 from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.text.names import is_self
 from pipeline.text.relations.names import snake
-
-Row = TypeVar("Row", bound=BaseModel)
 
 
 def relate_prompt(request: RelationRequest) -> Prompt[GraphChanges]:
@@ -70,10 +68,10 @@ def parse_relations(
         integer_ids.check(f"{place}.relation", row.relation, len(current), "current relations")
         integer_ids.check(f"{place}.fact", row.fact, fact_count, "facts")
 
-    entities = _valid_rows({"entities": []} | answer, "entities", EntityRow, faults)
+    entities = valid_rows({"entities": []} | answer, "entities", EntityRow, faults)
     kinds = {name_key(row.name): row.type for row in entities}
-    related = _valid_rows(answer, "relations", RelationRow, faults, check_relation)
-    ended = _valid_rows(answer, "ended", EndedRow, faults, check_ending)
+    related = valid_rows(answer, "relations", RelationRow, faults, check_relation)
+    ended = valid_rows(answer, "ended", EndedRow, faults, check_ending)
     if faults and not (mend and (related or ended)):
         raise MalformedAnswer("; ".join(faults[:SHOWN_ERRORS]))
     relations = dict.fromkeys(_relation(row, kinds) for row in related)
@@ -82,29 +80,6 @@ def parse_relations(
         for row in ended
     )
     return GraphChanges(tuple(relations), endings=tuple(endings), left_out=tuple(faults))
-
-
-def _valid_rows(
-    answer: Mapping[str, Any],
-    key: str,
-    shape: type[Row],
-    faults: list[str],
-    check: Callable[[str, Row], None] = lambda place, row: None,
-) -> list[Row]:
-    """The valid rows of a list of the answer. Adds the fault of each other row to `faults`."""
-    if not isinstance(answer.get(key), list):
-        faults.append(f"{key}: {'A list is required' if key in answer else 'Field required'}")
-        return []
-    rows = []
-    for at, value in enumerate(answer[key]):
-        try:
-            row = validated(value, shape, key, at)
-            check(f"{key}.{at}", row)
-        except MalformedAnswer as error:
-            faults.append(str(error))
-        else:
-            rows.append(row)
-    return rows
 
 
 def _check_listed(where: str, name: str, kinds: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from pipeline.domain.graph.values import (
     StoredRelation,
 )
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
-from pipeline.domain.usage import Usage
+from pipeline.domain.usage import Answer, Usage
 from pipeline.models import prompts
 from pipeline.models.json_answers import answer_schema
 from pipeline.models.json_schema import outline
@@ -97,7 +97,7 @@ ROME = '{"facts": [{"messages": [1], "text": "Ann lives in Rome."}]}'
     ],
 )
 def test_a_fact_carries_its_source(answer: str):
-    assert parse_facts(answer, TWO, NONE_WANTED) == (
+    assert parse_facts(answer, TWO, NONE_WANTED).value == (
         Fact("Ann lives in Rome.", Source(0, 0), Role.USER),
     )
 
@@ -105,7 +105,7 @@ def test_a_fact_carries_its_source(answer: str):
 def test_a_fact_is_attributed_to_who_said_it():
     [fact] = parse_facts(
         '{"facts": [{"messages": [2], "text": "Assistant is Max."}]}', TWO, NONE_WANTED
-    )
+    ).value
     assert (fact.source, fact.attributed_to) == (Source(1, 0), Role.ASSISTANT)
 
 
@@ -122,12 +122,12 @@ def test_a_fact_keeps_those_of_its_categories_that_were_offered(
     given: object, wanted: Instructions, offered: tuple[str, ...]
 ):
     answer = {"facts": [{"messages": [1], "text": "Ann likes tea.", "categories": given}]}
-    [fact] = parse_facts(json.dumps(answer), TWO, wanted)
+    [fact] = parse_facts(json.dumps(answer), TWO, wanted).value
     assert fact.categories == offered
 
 
 def test_nothing_worth_keeping_is_an_answer():
-    assert parse_facts('{"facts": []}', TWO, NONE_WANTED) == ()
+    assert parse_facts('{"facts": []}', TWO, NONE_WANTED) == Answer(())
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,45 @@ def test_nothing_worth_keeping_is_an_answer():
     ],
 )
 def test_an_unusable_extraction_says_why(answer: str, error: str):
-    with pytest.raises(MalformedAnswer, match=error):
-        parse_facts(answer, TWO, NONE_WANTED)
+    for mend in (False, True):
+        with pytest.raises(MalformedAnswer, match=error):
+            parse_facts(answer, TWO, NONE_WANTED, mend=mend)
+
+
+SPOILED = json.dumps(
+    {
+        "facts": [
+            {"messages": [1], "text": "Ann lives in Rome."},
+            {"messages": [9], "text": "Ann has a dog."},
+            {"messages": [1], "text": "  "},
+        ]
+    }
+)
+
+
+async def test_a_repaired_answer_of_one_event_keeps_its_valid_facts_and_names_the_faults():
+    llm = ScriptedLLM(SPOILED, SPOILED)
+    request = ExtractionRequest([message("I live in Rome, and I have a dog.", event=4)])
+    answer = await PromptedModel(llm).extract(request)
+    assert [fact.text for fact in answer.value] == ["Ann lives in Rome."]
+    assert answer.left_out == (4,)
+    assert answer.note is not None
+    assert "repair: 2. facts.1.messages is 9" in answer.note
+    assert "facts.2.text" in answer.note
+    assert answer.usage.calls == 2
+
+
+async def test_a_repaired_answer_of_several_events_fails_so_that_the_batch_is_halved():
+    llm = ScriptedLLM(SPOILED, SPOILED)
+    request = ExtractionRequest([message("I live in Rome."), message("I have a dog.", event=1)])
+    with pytest.raises(MalformedAnswer, match=r"facts\.1\.messages is 9"):
+        await PromptedModel(llm).extract(request)
 
 
 @pytest.mark.parametrize("text", ["...", "…", " - "])
 def test_the_placeholder_of_the_example_is_no_fact(text: str):
     rows = [{"messages": [1], "text": text}, {"messages": [1], "text": "Ann lives in Rome."}]
-    facts = parse_facts(json.dumps({"facts": rows}), TWO, NONE_WANTED)
+    facts = parse_facts(json.dumps({"facts": rows}), TWO, NONE_WANTED).value
     assert [fact.text for fact in facts] == ["Ann lives in Rome."]
 
 
@@ -437,6 +468,7 @@ answers = (
 def test_no_answer_breaks_a_parser_otherwise_than_by_name(text: str):
     for parse in (
         lambda: parse_facts(text, TWO, NONE_WANTED),
+        lambda: parse_facts(text, TWO, NONE_WANTED, mend=True),
         lambda: parse_decisions(text, FACTS, OFFERED),
         lambda: parse_decisions(text, FACTS, OFFERED, mend=True),
         lambda: parse_relations(text, 2, [EDGE]),
@@ -476,7 +508,7 @@ def test_a_fact_that_two_events_state_is_a_fact_of_both() -> None:
     ]
     facts = parse_facts(
         '{"facts": [{"messages": [3, 2, 1], "text": "User likes tea."}]}', messages, NONE_WANTED
-    )
+    ).value
     assert [fact.source for fact in facts] == [Source(0, 0), Source(1, 0)]
 
 

@@ -26,7 +26,7 @@ def message(text: str, name: str | None = None, at: int = 0) -> SourcedMessage:
 
 def facts(*rows: dict[str, Any], messages: list[SourcedMessage] | None = None) -> tuple[Fact, ...]:
     answer = {"facts": [{"messages": [1], "text": "Maya lives in Bern."} | row for row in rows]}
-    return parse_facts(json.dumps(answer), messages or [message("Hi.")], Instructions())
+    return parse_facts(json.dumps(answer), messages or [message("Hi.")], Instructions()).value
 
 
 def test_a_fact_has_its_structure() -> None:
