@@ -69,7 +69,7 @@ async def run() -> int:
         )
     finally:
         await stores.close()
-    print_line("The new index is whole." if another else "The index holds what it has to.")
+    print_line("The new index is complete." if another else "The index is complete.")
     return WHOLE if another else MENDED
 
 

@@ -127,7 +127,7 @@ def _restore(configured: Settings, needed: list[Server], directory: Path) -> Non
         f"{totals.accepted:,} events accepted, {totals.succeeded:,} succeeded,"
         f" {totals.failed:,} failed, {totals.cancelled:,} cancelled,"
         f" {totals.pending + totals.running:,} in progress; {totals.memories:,} memories."
-        f" {result.lanes:,} lanes go on."
+        f" Lanes queued again: {result.lanes:,}."
     )
     if not totals.balanced:
         raise StackError(UNBALANCED)

@@ -81,7 +81,7 @@ async def test_the_stack_moves_to_pgvector_and_finds_the_same(tmp_path: Path) ->
             before = await answers(client)
             done = moved.command("reindex")
             assert done.returncode == 0, done.stdout + done.stderr
-            assert "The new index is whole." in done.stdout
+            assert "The new index is complete." in done.stdout
             assert "chroma" not in stack.pids()
             assert await answers(client) == before
             await client.ended(await client.add("maya", "I moved to Oslo."))
