@@ -40,7 +40,7 @@ class WordTable:
 
     def groups_of(self, words: Sequence[str]) -> frozenset[str]:
         """The groups of a text by its terms."""
-        return frozenset(group for word in words for group in self._groups_of_term(word))
+        return frozenset().union(*map(self._groups_of_term, words))
 
     def _look_up(self, term: str) -> frozenset[str]:
         ends = (term[at:] for at in range(MIN_START, len(term) - MIN_END + 1))
