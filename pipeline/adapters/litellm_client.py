@@ -29,7 +29,7 @@ from pipeline.adapters.provider_calls import (
     retried,
     retry_after_s,
 )
-from pipeline.adapters.refused_settings import refused_setting
+from pipeline.adapters.refused_settings import redirects, refused_setting
 from pipeline.domain.errors import ModelRejected, ModelUnavailable, SettingRejected
 
 # Read by litellm while it is imported. Without the first it fetches a price list from the network
@@ -43,12 +43,14 @@ _ENVIRONMENT = {
 _LOADING = threading.Lock()
 # Loggers that quote prompts and answers: LiteLLM in its errors, openai at DEBUG.
 _TALKATIVE = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")
-# LiteLLM reports two permanent errors as HTTP 500: a missing key, and an operation that the
-# provider does not support.
+# LiteLLM reports permanent errors as HTTP 500: a missing key, an operation that the provider does
+# not support, a loop of redirects.
 _NO_KEY = re.compile(
     r"missing (credentials|\w+ api key)|api_key.{0,40}must be set|api[ _]key is required",
     re.IGNORECASE,
 )
+# Causes of an error that are looked at: LiteLLM wraps openai's error, which wraps httpx's.
+MOST_CAUSES = 10
 _CANNOT = re.compile(r"unsupported provider: \w+", re.IGNORECASE)
 
 
@@ -110,18 +112,39 @@ def translated(
     model = remote.name
     status: int | None = getattr(error, "status_code", None)
     text = f"{model}: {type(error).__name__}" + (f" (HTTP {status})" if status else "")
-    if _NO_KEY.search(str(error)):
-        return SettingRejected(f"{model}: no API key is set. Set {remote.setting}__API_KEY.")
-    if status == 500 and _CANNOT.search(str(error)):
-        return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
+    if final := _no_outage(error, remote):
+        return final
     words = _with_code(error) if status == 429 else str(error)
     if refused := refused_setting(remote, status, words, sent):
         return refused
     if status == 429:
-        return Throttled(text, retry_after_s=retry_after_s(_headers(error)))
+        words = "" if "retryDelay" in sent else f"{error} {getattr(error, 'body', '')}"
+        return Throttled(text, retry_after_s=retry_after_s(_headers(error), words, throttled=True))
     if status is None or status >= 500 or status in PASSING_STATUSES:
         return ModelUnavailable(text, retry_after_s=retry_after_s(_headers(error)))
     return rejection(status, str(error))(text)
+
+
+def _no_outage(error: Exception, remote: RemoteModel) -> ModelUnavailable | ModelRejected | None:
+    """The error, if it is one of those that LiteLLM reports as HTTP 500 although no retry helps."""
+    model = remote.name
+    if _NO_KEY.search(str(error)):
+        return SettingRejected(f"{model}: no API key is set. Set {remote.setting}__API_KEY.")
+    if any(type(cause).__name__ == "TooManyRedirects" for cause in _causes(error)):
+        return SettingRejected(redirects(remote))
+    if getattr(error, "status_code", None) == 500 and _CANNOT.search(str(error)):
+        return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
+    return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and each error that it was raised for."""
+    cause: BaseException | None = error
+    for _ in range(MOST_CAUSES):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def _with_code(error: Exception) -> str:

@@ -111,6 +111,8 @@ class OpenAIChat(JsonLLM):
         response = await self._http.post(body, limit_s=limit_s)
         if response.status == HTTPStatus.OK:
             return response.content
+        if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
+            raise NotUnderstoodError  # LiteLLM follows redirects
         error = self._http.error(response, body)
         if not isinstance(error, ModelRejected):
             raise error

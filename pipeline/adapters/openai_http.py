@@ -16,8 +16,8 @@ import aiohttp
 import orjson
 
 from pipeline.adapters.provider_calls import PASSING_STATUSES, RemoteModel, Throttled, retry_after_s
-from pipeline.adapters.refused_settings import refused_setting
-from pipeline.domain.errors import ModelRejected, ModelUnavailable
+from pipeline.adapters.refused_settings import redirects, refused_setting
+from pipeline.domain.errors import ModelRejected, ModelUnavailable, SettingRejected
 
 PROVIDER = "openai/"
 OPENAI_BASE = "https://api.openai.com/v1"
@@ -74,12 +74,16 @@ class OpenAIHttp:
         It names the status, because a body can repeat user text. The body is quoted only if it
         refuses a setting and repeats nothing of the request.
         """
+        if HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST:
+            return SettingRejected(redirects(self._remote))
         body = response.content.decode(errors="replace")
         if refused := refused_setting(self._remote, response.status, body, str(sent)):
             return refused
         status, text = response.status, f"{self.model}: HTTP {response.status}"
         if status == HTTPStatus.TOO_MANY_REQUESTS:
-            return Throttled(text, retry_after_s=retry_after_s(response.headers))
+            said = "" if "retryDelay" in str(sent) else body
+            wait_s = retry_after_s(response.headers, said, throttled=True)
+            return Throttled(text, retry_after_s=wait_s)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING_STATUSES:
             return ModelUnavailable(text, retry_after_s=retry_after_s(response.headers))
         return ModelRejected(text)

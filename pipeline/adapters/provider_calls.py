@@ -6,9 +6,12 @@ Shared by all adapters that call providers, through LiteLLM or over plain HTTP.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TypeVar
@@ -27,6 +30,23 @@ log = structlog.get_logger(__name__)
 # 408 timeout, 409 conflict, 425 too early: transient, as the OpenAI SDK treats them.
 PASSING_STATUSES = frozenset({408, 409, 425})
 YEAR_S = 366.0 * 86_400
+# Headers of OpenAI's and Anthropic's limits, each with a count that remains and a time of reset.
+# Source: https://platform.openai.com/docs/guides/rate-limits
+# Source: https://docs.claude.com/en/api/rate-limits
+LIMITS = (
+    "x-ratelimit-{}-requests",
+    "x-ratelimit-{}-tokens",
+    "anthropic-ratelimit-requests-{}",
+    "anthropic-ratelimit-tokens-{}",
+    "anthropic-ratelimit-input-tokens-{}",
+    "anthropic-ratelimit-output-tokens-{}",
+)
+# Gemini has no such headers. Source: google.rpc.RetryInfo in google/rpc/error_details.proto
+_RETRY_INFO = re.compile(r"""["']retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?s)["']""")
+LONGEST_READ = 10_000
+_NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
+_DURATION = re.compile("".join(f"(?:{_NUMBER}{unit})?" for unit in ("d", "h", "m", "s", "ms")))
+_UNITS_S = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
 
 class Throttled(ModelUnavailable):
@@ -131,21 +151,41 @@ class _WaitAsRequested(wait_base):
         return max(self._jittered(retry_state), requested_s or 0.0)
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `Retry-After`, a number or an HTTP date; None if absent or unreadable.
+def retry_after_s(
+    headers: Mapping[str, str], text: str = "", *, throttled: bool = False
+) -> float | None:
+    """Seconds until a retry, as the provider asks in a refusal; None if it does not.
 
-    A longer time than a year is a year: a time of 1e300 seconds has no date.
+    `text`: the refusal, for Gemini's RetryInfo. `throttled`: the limits that are used up count too;
+    the latest of their resets. A longer time than a year is a year: 1e300 seconds has no date.
     """
-    value = headers.get("retry-after", "")
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = _until(value)
-    return min(max(0.0, seconds), YEAR_S) if math.isfinite(seconds) else None
+    info = _RETRY_INFO.search(text[:LONGEST_READ])
+    times = [_seconds(headers.get("retry-after-ms", ""), unit_s=0.001)]
+    times += [_seconds(headers.get("retry-after", "")), _seconds(info[1] if info else "")]
+    if throttled:
+        resets = [
+            _seconds(headers.get(name.format("reset"), ""))
+            for name in LIMITS
+            if headers.get(name.format("remaining"), "0").startswith(("0", "-"))
+        ]
+        times.append(max(filter(math.isfinite, resets), default=math.nan))
+    requested_s = next(filter(math.isfinite, times), None)
+    return None if requested_s is None else min(max(0.0, requested_s), YEAR_S)
 
 
-def _until(http_date: str) -> float:
-    try:
-        return parsedate_to_datetime(http_date).timestamp() - time.time()
-    except ValueError:
-        return math.nan
+def _seconds(value: str, *, unit_s: float = 1.0) -> float:
+    """Seconds of a number, a duration such as 1m30s, or until a date; NaN for anything else."""
+    with suppress(ValueError):
+        return float(value) * unit_s
+    duration = _DURATION.fullmatch(value)
+    if value and duration:
+        parts = zip(duration.groups(), _UNITS_S, strict=True)
+        return sum(float(number or 0) * seconds for number, seconds in parts)
+    for read in (parsedate_to_datetime, _rfc_3339):
+        with suppress(ValueError, OverflowError):
+            return read(value).timestamp() - time.time()
+    return math.nan
+
+
+def _rfc_3339(value: str) -> datetime:
+    return datetime.fromisoformat(value).astimezone(UTC)

@@ -59,6 +59,11 @@ def refused_setting(
     return SettingRejected(f"{remote.name}: HTTP {status}{quoted}. Check {remote.setting}__{part}.")
 
 
+def redirects(remote: RemoteModel) -> str:
+    """The text of the error for an address that redirects its requests."""
+    return f"{remote.name}: the address redirects. Check {remote.setting}__API_BASE."
+
+
 def _part(status: int, text: str, sent: str) -> str | None:
     """The part of the setting that a refusal is about; None if it is about the prompt.
 

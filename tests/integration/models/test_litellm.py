@@ -523,6 +523,40 @@ def test_retry_after_may_be_a_date():
     assert (retry_after_s({"retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"}) or 0.0) > 1e6
 
 
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "3", "x-ratelimit-reset-requests": "1m30s"}, 3.0),
+        ({"x-ratelimit-reset-requests": "1m30s"}, 90.0),
+        ({"x-ratelimit-reset-requests": "120ms", "x-ratelimit-reset-tokens": "6m0.5s"}, 360.5),
+        ({"x-ratelimit-reset-requests": "1d2h"}, 93_600.0),
+        (
+            {"x-ratelimit-reset-requests": "1h", "x-ratelimit-remaining-requests": "7",
+             "x-ratelimit-reset-tokens": "2s", "x-ratelimit-remaining-tokens": "0"},
+            2.0,
+        ),
+        ({"x-ratelimit-reset-requests": "1h", "x-ratelimit-remaining-requests": "7"}, None),
+        ({"anthropic-ratelimit-requests-reset": "2020-01-01T00:00:00Z"}, 0.0),
+        ({"anthropic-ratelimit-tokens-reset": "9999-01-01T00:00:00Z"}, 366 * 86_400),
+        ({"x-ratelimit-reset-requests": "soon"}, None),
+        ({"x-ratelimit-reset-requests": "9" * 5_000 + "d"}, None),
+    ],
+)  # fmt: skip
+def test_the_reset_of_a_used_up_limit_is_read(headers: dict[str, str], seconds: float | None):
+    assert retry_after_s(headers, throttled=True) == seconds
+    asked = [name for name in headers if name.startswith("retry-after")]
+    assert (retry_after_s(headers) is not None) is bool(asked)
+
+
+def test_the_words_of_a_user_in_a_refusal_ask_for_no_wait():
+    error = load().RateLimitError("'retryDelay': '34s'", "gemini", "gemini/m")
+    remote = RemoteModel("gemini/m")
+    assert getattr(translated(error, remote), "retry_after_s", 0) == 34.0
+    assert getattr(translated(error, remote, "my 'retryDelay': '34s'"), "retry_after_s", 0) is None
+
+
 def test_importing_the_adapters_is_cheap():
     code = (
         "import sys, pipeline.adapters.llm_openai, pipeline.adapters.embedder_litellm,"

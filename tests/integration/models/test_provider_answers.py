@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
+from pipeline.adapters.embedder_openai import OpenAIEmbedder
 from pipeline.adapters.llm_json import JsonLLM
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.llm_openai import OpenAIChat
@@ -131,6 +132,67 @@ async def test_an_error_with_status_200_is_that_error(
         await facts_of(OpenAIChat, provider)
     assert isinstance(caught.value, SettingRejected) is (expected is SettingRejected)
     assert len(provider.requests) == requests
+
+
+GEMINI = {
+    "error": {
+        "code": 429,
+        "message": "Resource has been exhausted.",
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [
+            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"},
+        ],
+    }
+}
+LIMITED = {"error": {"message": "Rate limit reached"}}
+BUSY = {"error": {"message": "Busy"}}
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "seconds"),
+    [
+        (429, {"retry-after-ms": "15000"}, LIMITED, 15.0),
+        (429, {"x-ratelimit-reset-requests": "1m30s"}, LIMITED, 90.0),
+        (429, {}, GEMINI, 34.0),
+        (429, {}, [GEMINI], 34.0),
+        (503, {"retry-after": "12"}, BUSY, 12.0),
+        (503, {"x-ratelimit-reset-requests": "1m30s"}, BUSY, None),
+    ],
+)
+async def test_the_wait_that_a_provider_asks_for_reaches_the_ledger(
+    client: type[JsonLLM], status: int, headers: dict[str, str], body: Any, seconds: float | None
+) -> None:
+    provider = ScriptedProvider(body, status, headers)
+    with pytest.raises(ModelUnavailable) as caught:
+        await facts_of(client, provider)
+    assert caught.value.retry_after_s == seconds
+
+
+@both
+async def test_a_loop_of_redirects_is_followed_once_and_names_the_setting(
+    client: type[JsonLLM],
+) -> None:
+    headers: dict[str, str] = {}
+    provider = ScriptedProvider({}, 307, headers)
+    async with built(client, provider) as llm:
+        headers["location"] = f"{provider.base_url}/chat/completions"
+        with pytest.raises(SettingRejected, match="MEMLANE_LLM__API_BASE"):
+            await llm.chat([{"role": "user", "content": "Hello"}])
+    assert len(provider.requests) <= 22
+
+
+async def test_an_embedder_that_redirects_names_the_setting() -> None:
+    provider = ScriptedProvider({}, 308, {"location": "/v2/embeddings"})
+    async with provider.serve():
+        remote = RemoteModel(
+            "openai/e", api_base=provider.base_url, retry=AT_ONCE, setting="MEMLANE_EMBEDDER"
+        )
+        embedder = OpenAIEmbedder(remote)
+        with pytest.raises(SettingRejected, match="MEMLANE_EMBEDDER__API_BASE"):
+            await embedder.embed(["Hello"])
+        await embedder.close()
+    assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize(
