@@ -8,13 +8,14 @@ from typing import Literal
 from pydantic import BaseModel
 
 from pipeline.domain.curation import CurationRequest, Proposal
+from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.models import prompts
-from pipeline.models.json_answers import parsed
+from pipeline.models.json_answers import SHOWN_ERRORS, json_object, valid_rows
 from pipeline.models.questions import integer_ids
 from pipeline.models.questions.decide import NO_REASON
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.text_field import Text
+from pipeline.models.questions.text_field import OptionalText, Reason
 
 
 def curate_prompt(request: CurationRequest) -> Prompt[tuple[Proposal, ...]]:
@@ -26,18 +27,23 @@ def curate_prompt(request: CurationRequest) -> Prompt[tuple[Proposal, ...]]:
         conflicts=integer_ids.groups(request.conflicts),
     )
     parse = partial(parse_proposals, count=len(request.memories))
-    return Prompt("curate", text, ProposalsAnswer, parse)
+    return Prompt("curate", text, ProposalsAnswer, parse, partial(parse, mend=True))
 
 
-def parse_proposals(text: str, count: int) -> tuple[Proposal, ...]:
+def parse_proposals(text: str, count: int, *, mend: bool = False) -> tuple[Proposal, ...]:
     """The proposals of an answer about `count` memories.
 
     A proposal that names a memory twice, or one that was not shown, is dropped whole. So is one
-    that names a memory of an earlier proposal. Errors: MalformedAnswer.
+    that names a memory of an earlier proposal. `mend` is for the repaired answer, whose invalid
+    proposals are dropped too. Errors: MalformedAnswer; with `mend` only if no proposal is valid.
     """
+    faults: list[str] = []
+    rows = valid_rows(json_object(text), "proposals", ProposalRow, faults)
+    if faults and not (mend and rows):
+        raise MalformedAnswer("; ".join(faults[:SHOWN_ERRORS]))
     named: set[int] = set()
     proposals = []
-    for row in parsed(text, ProposalsAnswer).proposals:
+    for row in rows:
         numbers = set(row.memories)
         valid = numbers and len(numbers) == len(row.memories) and max(numbers) <= count
         if not valid or min(numbers) < 1 or numbers & named:
@@ -54,8 +60,8 @@ class ProposalRow(BaseModel):
 
     kind: Literal["DELETE", "COMBINE", "UPDATE", "RESOLVE"]
     memories: list[int]
-    text: Text | None = None
-    reason: Text | None = None
+    text: OptionalText = None
+    reason: Reason = None
 
 
 class ProposalsAnswer(BaseModel):

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 
 from pipeline.domain.consolidation.conservation import Replacement, objection, same_matter
 from pipeline.domain.consolidation.repeats import can_state, takes_back_nothing
@@ -17,15 +18,17 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.models import prompts
 from pipeline.models.json_answers import (
     SHOWN_ERRORS,
-    parsed,
+    json_object,
+    valid_rows,
 )
 from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.text_field import Text
+from pipeline.models.questions.text_field import Number, OptionalText, Reason
 from pipeline.text.equality import same_text
 from pipeline.text.statements.forget_requests import asks_to_forget
 
 NO_REASON = "The model gave no reason."
+UNDECIDED = "The model made no valid decision on this fact."
 
 
 def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
@@ -70,11 +73,19 @@ def parse_decisions(
     - DELETE or NOOP of a memory that was not offered becomes NOOP without a target;
     - NOOP on a fact that nothing states becomes ADD of the fact;
     - ADD, or NOOP without a target, is dropped if its fact has another decision;
-    - if several decisions change one memory, the last counts and the others become NOOP on it.
+    - if several decisions change one memory, the last counts and the others become NOOP on it;
+    - an invalid row is dropped, and a fact without a row becomes ADD. Only for the facts of one
+      event: a batch of several is halved instead.
 
-    Errors: MalformedAnswer.
+    Errors: MalformedAnswer; with `mend`, for one event, only if no row is valid.
     """
-    rows = sorted(parsed(text, DecisionsAnswer).decisions, key=lambda row: row.fact)
+    faults: list[str] = []
+    rows = valid_rows(json_object(text), "decisions", DecisionRow, faults)
+    if mend and rows and len({fact.source.event for fact in facts}) == 1:
+        rows = _one_for_each(rows, len(facts))
+    elif faults:
+        raise MalformedAnswer("; ".join(faults[:SHOWN_ERRORS]))
+    rows.sort(key=lambda row: row.fact)
     _check_facts(rows, len(facts))
     if mend:
         mended = [_mended(row, len(neighbours)) for row in rows]
@@ -86,14 +97,19 @@ def parse_decisions(
     return tuple(_decision(row, integer_ids.item(facts, row.fact), neighbours) for row in rows)
 
 
+def _word(value: object) -> object:
+    """The value; a string without blanks around it, in upper case."""
+    return value.strip().upper() if isinstance(value, str) else value
+
+
 class DecisionRow(BaseModel):
     """One decision of the answer. `fact` and `target` are numbers of the prompt, from 1."""
 
     fact: int
-    action: Outcome
-    target: int | None = None
-    text: Text | None = None
-    reason: Text | None = None
+    action: Annotated[Outcome, BeforeValidator(_word)]
+    target: Number = None
+    text: OptionalText = None
+    reason: Reason = None
 
     @property
     def changes(self) -> int | None:
@@ -114,6 +130,14 @@ class DecisionsAnswer(BaseModel):
 
 def _by_fact(rows: Sequence[DecisionRow]) -> list[list[DecisionRow]]:
     return [list(own) for _, own in groupby(rows, key=lambda row: row.fact)]
+
+
+def _one_for_each(rows: Sequence[DecisionRow], count: int) -> list[DecisionRow]:
+    """The rows on the facts, and an ADD of each fact that has none."""
+    decided = [row for row in rows if 1 <= row.fact <= count]
+    missing = set(range(1, count + 1)) - {row.fact for row in decided}
+    added = [DecisionRow(fact=n, action=Outcome.ADD, reason=UNDECIDED) for n in sorted(missing)]
+    return [*decided, *added] if decided else list(rows)
 
 
 def _check_facts(rows: Sequence[DecisionRow], count: int) -> None:

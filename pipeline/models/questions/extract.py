@@ -21,14 +21,15 @@ from pipeline.models.categories import chosen
 from pipeline.models.json_answers import SHOWN_ERRORS, json_object, valid_rows
 from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
-from pipeline.models.questions.text_field import Text
+from pipeline.models.questions.text_field import NO_WORDS, FactText
 from pipeline.ports import ExtractionRequest
 from pipeline.text.statements import slots
 from pipeline.text.times.when import dated
 
-# Maximum length of a subject, an attribute and the words of a time; words that mean none.
+# Maximum length of a subject, an attribute and the words of a time.
 LONGEST_WORDS = 120
-NO_WORDS = ("null", "none", "n/a")
+# Maximum number of facts in an answer: all facts of a batch are compared with each other.
+MOST_FACTS = 1_000
 LEFT_OUT = "Facts of the model's answer that are left out as invalid, also after a repair: {}. {}"
 
 
@@ -85,7 +86,13 @@ def parse_facts(
         for number in row.messages:
             integer_ids.check(f"{place}.messages", number, len(messages), "messages")
 
-    rows = valid_rows(json_object(text), "facts", FactRow, faults, check)
+    answer = json_object(text)
+    stated = answer.get("facts")
+    count = len(stated) if isinstance(stated, list) else 0
+    if count > MOST_FACTS:
+        faults.append(f"facts: {count} are too many; give the {MOST_FACTS} most important ones")
+        answer["facts"] = answer["facts"][:MOST_FACTS]
+    rows = valid_rows(answer, "facts", FactRow, faults, check)
     if faults and not (mend and rows):
         raise MalformedAnswer("; ".join(faults[:SHOWN_ERRORS]))
     facts = [
@@ -99,7 +106,7 @@ def parse_facts(
     in_order = tuple(sorted(facts, key=lambda fact: (fact.source.event, fact.source.message)))
     if not faults:
         return Answer(in_order)
-    note = LEFT_OUT.format(len(faults), "; ".join(faults[:SHOWN_ERRORS]))
+    note = LEFT_OUT.format(count - len(rows), "; ".join(faults[:SHOWN_ERRORS]))
     return Answer(in_order, note=note, left_out=(messages[0].source.event,))
 
 
@@ -162,7 +169,7 @@ def _words(value: object) -> str | None:
     if not isinstance(value, str):
         return None
     words = " ".join(value.replace("\x00", "").encode(errors="ignore").decode().split())
-    return words[:LONGEST_WORDS] if words and words.casefold() not in NO_WORDS else None
+    return words[:LONGEST_WORDS] if words.casefold() not in NO_WORDS else None
 
 
 def _share(value: object) -> float | None:
@@ -187,7 +194,7 @@ class FactRow(BaseModel):
     """
 
     messages: Annotated[list[int], MinLen(1)]
-    text: Text
+    text: FactText
     kind: Annotated[FactKind, _one_of(FactKind, FactKind.OTHER)] = FactKind.OTHER
     subject: Words = None
     attribute: Words = None

@@ -282,8 +282,7 @@ BAD_DECISIONS = [
     ([decision(1, "ADD"), decision(1, "ADD")], "decided were: 1"),
     ([decision(1, "ADD"), decision(2, "ADD"), decision(3, "ADD")], "decided were: 1, 2, 3"),
     ([decision(1, "ADD"), decision(2, "MERGE")], "decisions.1.action: Input should be 'ADD'"),
-    ([decision(1, "ADD"), decision(2, "ADD", reason=" ")], "decisions.1.reason"),
-    ([decision(1, "ADD"), decision(2, "ADD", text="")], "decisions.1.text"),
+    ([decision(1, "ADD"), decision(2, "ADD", text=7)], "decisions.1.text"),
 ]
 BAD_TARGETS = [
     ([decision(1, "ADD"), decision(2, "UPDATE", target=3, text="x")], "target is 3"),
@@ -308,9 +307,10 @@ def test_an_unusable_decision_says_why(rows: list[dict[str, Any]], error: str):
 
 
 @pytest.mark.parametrize(("rows", "error"), BAD_DECISIONS)
-def test_mending_forgives_targets_only(rows: list[dict[str, Any]], error: str):
+def test_mending_forgives_only_targets_in_a_larger_batch(rows: list[dict[str, Any]], error: str):
+    of_two_events = [FACTS[0], Fact(FACTS[1].text, Source(1, 0))]
     with pytest.raises(MalformedAnswer, match=error):
-        parse_decisions(decisions(*rows), FACTS, OFFERED, mend=True)
+        parse_decisions(decisions(*rows), of_two_events, OFFERED, mend=True)
 
 
 async def test_a_target_hallucinated_twice_loses_its_target_not_the_answer():
