@@ -20,6 +20,10 @@ BATCH = 96
 SHORTEST_CUT = 500
 
 
+class UnusableVectors(ModelRejected):
+    """An answer that has not one usable vector of the same length for each text."""
+
+
 class BatchedEmbedder(ABC):
     """The Embedder port over `_vectors`, one request for at most BATCH texts."""
 
@@ -52,7 +56,7 @@ class BatchedEmbedder(ABC):
         A long text has the vector of its beginning, as of the built-in model. Errors: as `embed`.
         """
         try:
-            vectors = await self._vectors(batch)
+            return await self._usable(batch)
         except LimitRefused:
             half = len(batch) // 2
             if half:
@@ -61,19 +65,33 @@ class BatchedEmbedder(ABC):
             if len(text) <= SHORTEST_CUT:
                 raise
             return await self._fitting([text[: len(text) // 2]])
+
+    async def _usable(self, batch: Sequence[str]) -> list[Vector]:
+        """The vectors of one batch. An unusable answer is asked for once more.
+
+        A server under load can answer with NaN or too few vectors, and well the next time.
+        """
+        try:
+            return self._checked(batch, await self._vectors(batch))
+        except UnusableVectors:
+            return self._checked(batch, await self._vectors(batch))
+
+    def _checked(self, batch: Sequence[str], vectors: list[Vector]) -> list[Vector]:
         if len(vectors) != len(batch):
-            raise ModelRejected(f"{self.name}: not one vector for each text")
+            raise UnusableVectors(f"{self.name}: not one vector for each text")
+        if len({len(vector) for vector in vectors}) > 1:
+            raise UnusableVectors(f"{self.name}: vectors of several lengths")
         return vectors
 
     def _read(self, rows: Any) -> list[Vector]:
         """Unit vectors of the rows of an answer, in order of their index.
 
-        Gemini leaves out the index 0, others all of them. Errors: ModelRejected.
+        Gemini leaves out the index 0, others all of them. Errors: UnusableVectors.
         """
         try:
             return [unit(floats(row["embedding"])) for row in sorted(rows or (), key=_index)]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ModelRejected(f"{self.name}: the answer holds no vectors") from error
+            raise UnusableVectors(f"{self.name}: the answer holds no vectors") from error
 
     @abstractmethod
     async def close(self) -> None:

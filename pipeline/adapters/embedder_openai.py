@@ -10,6 +10,7 @@ later requests ask for floats; if it ignores it, the floats of its answer are re
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -64,8 +65,8 @@ class OpenAIEmbedder(BatchedEmbedder):
             is_limit = isinstance(error, ModelRejected) and issubclass(refusal, LimitRefused)
             raise LimitRefused(str(error)) if is_limit else error
         try:
-            return orjson.loads(response.content)
-        except orjson.JSONDecodeError:
+            return _decoded(response.content)
+        except (ValueError, RecursionError):
             raise ModelUnavailable(f"{self._model}: the answer is not JSON") from None
 
     async def _send(self, texts: Sequence[str], limit_s: float) -> Response:
@@ -75,6 +76,17 @@ class OpenAIEmbedder(BatchedEmbedder):
             "encoding_format": self._format,
         }
         return await self._http.post(body, limit_s=limit_s)
+
+
+def _decoded(content: bytes) -> Any:
+    """The JSON value; Python's NaN and Infinity are read, so that such a vector is an unusable one.
+
+    Errors: ValueError, RecursionError.
+    """
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return json.loads(content)
 
 
 def _names_format(content: bytes) -> bool:

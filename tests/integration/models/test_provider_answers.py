@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -180,6 +181,40 @@ async def test_a_loop_of_redirects_is_followed_once_and_names_the_setting(
         with pytest.raises(SettingRejected, match="MEMLANE_LLM__API_BASE"):
             await llm.chat([{"role": "user", "content": "Hello"}])
     assert len(provider.requests) <= 22
+
+
+def spoiled_vectors(kind: str, count: int) -> bytes:
+    """An answer with vectors of three numbers, of which the first is unusable."""
+    first: dict[str, list[Any]] = {
+        "NaN": [float("nan"), 1, 1],
+        "infinite": [float("inf"), 1, 1],
+        "zeros": [0, 0, 0],
+        "null": [None, 1, 1],
+        "shorter": [1, 1],
+    }
+    vectors = [first.get(kind, [1, 1, 1])] + [[1, 1, 1]] * (count - 1)
+    rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+    return json.dumps({"data": rows[1:] if kind == "fewer" else rows}).encode()
+
+
+@pytest.mark.parametrize("kind", ["NaN", "infinite", "zeros", "null", "shorter", "fewer"])
+@pytest.mark.parametrize("times", [1, 2])
+async def test_unusable_vectors_are_asked_for_once_more(kind: str, times: int) -> None:
+    def answer(request: dict[str, Any]) -> tuple[int, bytes]:
+        count = len(request["input"])
+        spoiled = len(provider.requests) <= times
+        return 200, spoiled_vectors(kind if spoiled else "", count)
+
+    provider = ScriptedProvider(answer)
+    async with provider.serve():
+        embedder = OpenAIEmbedder(RemoteModel("openai/e", api_base=provider.base_url))
+        if times == 1:
+            assert len(await embedder.embed(["one", "two"])) == 2
+        else:
+            with pytest.raises(ModelRejected):
+                await embedder.embed(["one", "two"])
+        await embedder.close()
+    assert len(provider.requests) == 2
 
 
 async def test_an_embedder_that_redirects_names_the_setting() -> None:
