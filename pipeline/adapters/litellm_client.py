@@ -43,14 +43,14 @@ _ENVIRONMENT = {
 _LOADING = threading.Lock()
 # Loggers that quote prompts and answers: LiteLLM in its errors, openai at DEBUG.
 _TALKATIVE = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")
+# Maximum number of causes of an error that are read: LiteLLM wraps openai's, that httpx's.
+MOST_CAUSES = 10
 # LiteLLM reports permanent errors as HTTP 500: a missing key, an operation that the provider does
 # not support, a loop of redirects.
 _NO_KEY = re.compile(
     r"missing (credentials|\w+ api key)|api_key.{0,40}must be set|api[ _]key is required",
     re.IGNORECASE,
 )
-# Causes of an error that are looked at: LiteLLM wraps openai's error, which wraps httpx's.
-MOST_CAUSES = 10
 _CANNOT = re.compile(r"unsupported provider: \w+", re.IGNORECASE)
 
 

@@ -81,8 +81,8 @@ class OpenAIHttp:
             return refused
         status, text = response.status, f"{self.model}: HTTP {response.status}"
         if status == HTTPStatus.TOO_MANY_REQUESTS:
-            said = "" if "retryDelay" in str(sent) else body
-            wait_s = retry_after_s(response.headers, said, throttled=True)
+            words = "" if "retryDelay" in str(sent) else body
+            wait_s = retry_after_s(response.headers, words, throttled=True)
             return Throttled(text, retry_after_s=wait_s)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING_STATUSES:
             return ModelUnavailable(text, retry_after_s=retry_after_s(response.headers))

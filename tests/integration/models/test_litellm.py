@@ -546,8 +546,8 @@ def test_retry_after_may_be_a_date():
 )  # fmt: skip
 def test_the_reset_of_a_used_up_limit_is_read(headers: dict[str, str], seconds: float | None):
     assert retry_after_s(headers, throttled=True) == seconds
-    asked = [name for name in headers if name.startswith("retry-after")]
-    assert (retry_after_s(headers) is not None) is bool(asked)
+    requested = [name for name in headers if name.startswith("retry-after")]
+    assert (retry_after_s(headers) is not None) is bool(requested)
 
 
 def test_the_words_of_a_user_in_a_refusal_ask_for_no_wait():

@@ -87,6 +87,7 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.models.prompts.version": "It reads a template by name.",
     "pipeline.models.json_answers.answer_schema": NO_TEXT,
     "pipeline.models.json_answers.validated": "pydantic checks a value that is parsed already.",
+    "pipeline.models.json_answers.valid_rows": "It calls validated for each row.",
     "pipeline.models.json_answers.parsed": "It calls json_object and pydantic.",
 }
 SHAPE = {"type": "object", "properties": {"name": {"type": "string"}}}
