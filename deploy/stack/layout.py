@@ -6,7 +6,6 @@ import os
 import secrets
 import shlex
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.stack.failure import StackError
@@ -30,73 +29,24 @@ def recovery_line(key_file: Path) -> str:
     return f"memlane keys recover > {shlex.quote(str(key_file))}"
 
 
-@dataclass(frozen=True)
 class Layout:
     """Paths in one data directory. Stacks with different roots share nothing."""
 
-    root: Path
-
-    @property
-    def run(self) -> Path:
-        """Folder of pid files."""
-        return self.root / "run"
-
-    @property
-    def logs(self) -> Path:
-        """Folder of log files."""
-        return self.root / "logs"
-
-    @property
-    def api_key(self) -> Path:
-        """File of the first project's key."""
-        return self.root / "api_key"
-
-    def key(self) -> str | None:
-        """The key in `api_key`; None if there is none."""
-        try:
-            return self.api_key.read_text().strip() or None
-        except FileNotFoundError:
-            return None
-
-    @property
-    def env(self) -> Path:
-        """File of the saved settings, see saved_settings.py."""
-        return self.root / "env"
-
-    @property
-    def chroma(self) -> Path:
-        """Data directory of Chroma."""
-        return self.root / "chroma"
-
-    @property
-    def lock(self) -> Path:
-        """Lock file of the supervisor."""
-        return self.run / "lock"
-
-    @property
-    def servers_lock(self) -> Path:
-        """Lock file of the process that starts servers, see maintenance.py."""
-        return self.run / "servers.lock"
-
-    @property
-    def state(self) -> Path:
-        """File of the stack's state."""
-        return self.run / "state.json"
-
-    @property
-    def ports(self) -> Path:
-        """File of the ports in use."""
-        return self.run / "ports.json"
-
-    @property
-    def metrics(self) -> Path:
-        """Folder of metrics."""
-        return self.run / "metrics"
-
-    @property
-    def check_report(self) -> Path:
-        """File of the last check."""
-        return self.run / "check.json"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.env = root / "env"  # the saved settings, see saved_settings.py
+        self.api_key = root / "api_key"  # the first project's key
+        self.chroma = root / "chroma"  # data of Chroma
+        self.logs = root / "logs"
+        self.run = root / "run"  # pid files, and what follows
+        self.lock = self.run / "lock"  # of the supervisor
+        self.servers_lock = self.run / "servers.lock"  # see maintenance.py
+        self.state = self.run / "state.json"
+        self.ports = self.run / "ports.json"
+        self.metrics = self.run / "metrics"
+        self.check_report = self.run / "check.json"
+        self.start_file = self.run / "start"  # api, workers and sweeper wait for it
+        self.busy_file = self.run / "api.busy"  # created by the first API process once it is busy
 
     def pid_file(self, name: str) -> Path:
         """Pid file of a process."""
@@ -106,19 +56,16 @@ class Layout:
         """File that a process creates once it is ready."""
         return self.run / f"{name}.ready"
 
-    @property
-    def start_file(self) -> Path:
-        """File for which api, workers and sweeper wait before they use a server."""
-        return self.run / "start"
-
-    @property
-    def busy_file(self) -> Path:
-        """File that the first API process creates once it is busy."""
-        return self.run / "api.busy"
-
     def log_file(self, name: str) -> Path:
         """Log file of a process."""
         return self.logs / f"{name}.log"
+
+    def key(self) -> str | None:
+        """The key in `api_key`; None if there is none."""
+        try:
+            return self.api_key.read_text().strip() or None
+        except FileNotFoundError:
+            return None
 
     def create(self) -> None:
         """Create the directories, readable only by their owner. An existing root keeps its mode.
