@@ -21,7 +21,8 @@ def exit_code(action: Callable[[], int]) -> int:
     A reader that has enough, such as `head`, ends the command without an error.
     """
     try:
-        return _flushed(action())
+        code = action()
+        sys.stdout.flush()  # here a closed pipe can be handled
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the exit
         return 0
@@ -31,9 +32,4 @@ def exit_code(action: Callable[[], int]) -> int:
     except StackError as error:
         print(error, file=sys.stderr)
         return FAILED
-
-
-def _flushed(code: int) -> int:
-    """The exit code, once the output is written: here a closed pipe can be handled."""
-    sys.stdout.flush()
     return code
