@@ -159,7 +159,7 @@ def _servers(
     advice = "check that it runs, and the host, port, user and password in this setting"
     names = {"postgres": "database", "redis": "broker", "chroma": "vectors"}
     findings = []
-    for kind, setting in SERVERS:
+    for kind, setting in SERVERS.items():
         if kind in own_kinds(configured):
             findings.append(_own(kind.name, names[kind.name], layout, running=running))
         elif getattr(configured, setting) is not None:

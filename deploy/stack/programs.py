@@ -17,7 +17,7 @@ from deploy.stack.layout import PROJECT_ROOT, Layout
 from deploy.stack.server import Server, http_ok
 from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.model_settings import MINILM, NO_MODEL, RULES, ModelSettings
-from pipeline.settings import Settings
+from pipeline.settings import PREFIX, Settings
 
 READY = ("--ready-file", "{ready_file}")
 START = ("--start-file", "{start_file}")
@@ -43,17 +43,12 @@ CHILD_ENVIRONMENT = {
 # Of workers, and of the sweeper, which writes the index: so that adds are accepted and searches
 # answered quickly while events are processed. Their backends in PostgreSQL take it over.
 BACKGROUND_NICE = 10
-SERVERS: tuple[tuple[type[Server], str], ...] = (
-    (Postgres, "database_url"),
-    (Redis, "broker_url"),
-    (Chroma, "chroma_url"),
-)
-URL_VARIABLES = {
-    "postgres": "MEMLANE_DATABASE_URL",
-    "redis": "MEMLANE_BROKER_URL",
-    "chroma": "MEMLANE_CHROMA_URL",
+# The stack's own servers, each with the setting that names another one.
+SERVERS: Mapping[type[Server], str] = {
+    Postgres: "database_url",
+    Redis: "broker_url",
+    Chroma: "chroma_url",
 }
-STOP_ORDER: tuple[str, ...] = ("chroma", "redis", "postgres")
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ def plan(
     env = environment(settings, layout, servers)
     return Plan(
         servers=tuple(
-            Program(server.name, _prepared(server), server.ready, server.end_rest)
+            Program(server.name, server.prepared, server.ready, server.end_rest)
             for server in servers
         ),
         migrate=_python(programs, layout, env, "migrate"),
@@ -161,7 +156,7 @@ def _program(
         ready_file.unlink(missing_ok=True)
         return command
 
-    return Program(name, prepare, ready or _file_ready(layout, name), command=command)
+    return Program(name, prepare, ready or ready_file.exists, command=command)
 
 
 def require_complete(settings: Settings) -> None:
@@ -230,7 +225,7 @@ def own_kinds(settings: Settings) -> list[type[Server]]:
     """Classes of the servers that are needed and that no setting names."""
     return [
         kind
-        for kind, setting in SERVERS
+        for kind, setting in SERVERS.items()
         if getattr(settings, setting) is None
         and (kind is not Chroma or settings.vectors == "chroma")
     ]
@@ -260,7 +255,7 @@ def environment(settings: Settings, layout: Layout, servers: list[Server]) -> di
     # Several processes of one machine cannot share the port; the API's /metrics has their figures.
     env.pop("MEMLANE_PROBE_PORT", None)
     env |= CHILD_ENVIRONMENT
-    env |= {URL_VARIABLES[server.name]: server.url for server in servers}
+    env |= {f"{PREFIX}{SERVERS[type(server)]}".upper(): server.url for server in servers}
     env["MEMLANE_DATA_DIR"] = str(layout.root)
     env["PROMETHEUS_MULTIPROC_DIR"] = str(layout.metrics)  # one /metrics for all of them
     env["MEMLANE_PORT"] = str(settings.port)
@@ -301,18 +296,6 @@ def _python(
     }
     argv = (sys.executable, *(part.format(**values) for part in programs[kind]))
     return Command(argv, env, cwd=PROJECT_ROOT, nice=nice)
-
-
-def _prepared(server: Server) -> Callable[[], Command]:
-    def prepare() -> Command:
-        server.prepare()
-        return server.command()
-
-    return prepare
-
-
-def _file_ready(layout: Layout, name: str) -> Callable[[], bool]:
-    return layout.ready_file(name).exists
 
 
 def read_programs(path: Path) -> dict[str, tuple[str, ...]]:

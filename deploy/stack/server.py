@@ -1,6 +1,6 @@
 """Base class of Postgres, Redis and Chroma: preparation, command and check of a local server.
 
-The supervisor uses `prepare`, `command` and `ready`. Tests use the rest:
+The supervisor uses `prepared` and `ready`. Tests use the rest:
 
     with Postgres(tmp_path) as postgres:
         connect(postgres.url)
@@ -59,6 +59,11 @@ class Server(abc.ABC):
     def ready(self) -> bool:
         """True if the server answers its protocol. Blocks for about a second at most."""
 
+    def prepared(self) -> Command:
+        """Prepare the server. Returns its command line."""
+        self.prepare()
+        return self.command()
+
     def end_rest(self) -> None:  # noqa: B027  most servers have nothing to end
         """End processes that may outlive the server's own process. Blocks. Idempotent."""
 
@@ -75,8 +80,7 @@ class Server(abc.ABC):
         If called from a thread other than the main one, it is not tied to this process, because it
         would end with that thread.
         """
-        self.prepare()
-        command = self.command()
+        command = self.prepared()
         tied = threading.current_thread() is threading.main_thread()
         with self.layout.log_file(self.name).open("ab") as log:
             self._process = subprocess.Popen(

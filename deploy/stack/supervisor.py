@@ -19,7 +19,7 @@ from deploy.stack.identity import Identity, send, wait_gone
 from deploy.stack.journal import Journal, Phase, ProcessState, Report, State, read
 from deploy.stack.layout import Layout
 from deploy.stack.maintenance import alone, lock
-from deploy.stack.programs import STOP_ORDER, Plan, Program, plan, running_edges
+from deploy.stack.programs import Plan, Program, plan, running_edges
 from deploy.stack.rolling import GiveUp, roll
 from deploy.stack.waiting import wait_until
 from pipeline import settings as settings_of
@@ -301,7 +301,6 @@ class Supervisor:
         """Stop api, workers and sweeper at the same time, then the servers that they write to."""
         self._journal.phase(Phase.STOPPING)
         await asyncio.gather(*(edge.stop() for edge in self._edges.values()))
-        for name in STOP_ORDER:
-            if server := self._servers.get(name):
-                await server.stop()
+        for server in reversed(self._servers.values()):  # PostgreSQL last
+            await server.stop()
         log.info("stack_stopped")
