@@ -76,8 +76,7 @@ restore: sound  ## restore a backup into an empty ledger (ARGS="DIRECTORY")
 	@$(PY) -m deploy.cli restore $(ARGS)
 
 demo: sound  ## the first experience: remember, wait, search
-	@$(PY) -m deploy.stack up --brief
-	@$(PY) -m deploy.demo
+	@$(PY) -m deploy.cli demo
 
 reset: sound  ## stop everything and delete all memories, settings, keys and logs (ARGS=--yes: unasked)
 	@$(PY) -m deploy.stack reset $(ARGS)

@@ -25,7 +25,7 @@ from deploy.cli import (
 )
 from deploy.cli import settings as settings_command
 from deploy.cli.context import Options, local
-from deploy.demo import __main__ as demonstration
+from deploy.demo import acts
 from deploy.stack import control, rebuild
 from deploy.stack.exits import exit_code
 from deploy.stack.programs import PROGRAMS
@@ -160,7 +160,7 @@ def demo(
     configured, layout = local()
     if code := control.up(configured, layout, saved, brief=True):
         raise typer.Exit(code)
-    raise typer.Exit(demonstration.run(kill=kill))
+    raise typer.Exit(acts.run(configured, kill=kill))
 
 
 @app.command("doctor", rich_help_panel=STACK)

@@ -15,8 +15,8 @@ import httpx
 import pytest
 from rich.console import Console, RenderableType
 
-from deploy.demo import __main__ as demo
-from deploy.demo.__main__ import EXPECTED, WORKER, DemoApi, Json
+from deploy.demo import acts as demo
+from deploy.demo.acts import EXPECTED, WORKER, DemoApi, Json
 from deploy.stack.failure import StackError
 from deploy.stack.journal import Journal
 from deploy.stack.layout import Layout

@@ -1,4 +1,4 @@
-"""The first five minutes with a running stack: python -m deploy.demo [--no-kill].
+"""The first five minutes with a running stack.
 
 It calls the API as any chat backend does, over HTTP with the project's key.
 
@@ -9,7 +9,6 @@ It calls the API as any chat backend does, over HTTP with the project's key.
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
@@ -23,7 +22,6 @@ from itertools import zip_longest
 from statistics import median
 from typing import Any
 
-from pydantic import ValidationError
 from rich import box
 from rich.console import Console
 from rich.live import Live
@@ -38,14 +36,12 @@ from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, alive, send
 from deploy.stack.layout import Layout, command_line
 from deploy.stack.waiting import wait_until
-from pipeline import settings as settings_of
-from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import StageName
 from pipeline.settings import Settings
 
 Json = dict[str, Any]
 
-USAGE, INTERRUPTED = 2, 130
+INTERRUPTED = 130
 PIPE_COLUMNS = 100
 # The built-in rules take a second; a slow remote model needs longer.
 ENDED_WITHIN_S, BEGUN_WITHIN_S = 180.0, 30.0
@@ -65,20 +61,10 @@ ACT_2 = "A search finds memories by meaning and by words, and the graph around t
 ACT_3 = "kill -9 in the middle of the work: nothing may be lost, nothing done twice."
 
 
-def main() -> int:
-    """Play the demo. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m deploy.demo", description=__doc__)
-    parser.add_argument("--no-kill", action="store_true", help="leave the worker alone (act 3)")
-    return run(kill=not parser.parse_args().no_kill)
-
-
-def run(*, kill: bool) -> int:
+def run(settings: Settings, *, kill: bool) -> int:
     """Play the demo. Returns 0, or another code after the reason is printed to stderr."""
     try:
-        play(settings_of.load(), kill=kill)
-    except (InvalidInput, ValidationError) as error:
-        print(error, file=sys.stderr)
-        return USAGE
+        play(settings, kill=kill)
     except StackError as error:
         print(f"\nThe demo stopped: {error}", file=sys.stderr)
         return 1
@@ -459,7 +445,3 @@ def farewell(url: str, layout: Layout, user_id: str, question: str, console: Con
         (command_line("reset"), "stop everything and delete every memory, those of the demo too"),
     ]
     console.print(listed(notes))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
