@@ -163,7 +163,7 @@ def start_drain(given: argparse.Namespace) -> None:
 
 def run_drain(given: argparse.Namespace) -> int:
     """Send what the outbox holds. Exit code 1 if adds are pending after that time."""
-    headers = {"Authorization": f"Token {require_key(given.key_file)}"}
+    headers = {"Authorization": f"Token {read_key(given.key_file)}"}
 
     def connect() -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=given.url.rstrip("/"), headers=headers)
@@ -197,19 +197,10 @@ def run_proxy(given: argparse.Namespace) -> int:
         max_tokens=given.max_tokens,
         search_timeout_s=given.search_timeout,
     )
-    key = require_key(given.key_file)
+    key = read_key(given.key_file)
     print(f"Proxy of {given.url}: http://{given.listen}", flush=True)
     serve(settings, listen=given.listen, url=given.url, key=key, outbox=given.outbox)
     return 0
-
-
-def require_key(path: Path) -> str:
-    """The API key in a file. Ends the process with a sentence without one."""
-    try:
-        return read_key(path)
-    except OSError as error:
-        reason = f"no API key at {path} ({error.strerror})"
-        sys.exit(f"memlane-client: {reason}. Name its file with --key-file.")
 
 
 def read_key(path: Path) -> str:
