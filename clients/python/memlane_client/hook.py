@@ -18,11 +18,9 @@ from memlane_client.context import fenced
 from memlane_client.errors import MemlaneError
 from memlane_client.operations import new_add
 from memlane_client.outbox.journal import Journal
-from memlane_client.storable import storable
+from memlane_client.storable import LONGEST_TEXT, storable
 
 PROMPT, STOP, CODEX_TURN = "UserPromptSubmit", "Stop", "agent-turn-complete"
-# A message of an add has at most 32,000 characters.
-LONGEST_TEXT = 32_000
 TRANSCRIPT_BYTES = 400_000
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# Characters that a message of an add may have.
+LONGEST_TEXT = 32_000
+
 
 def storable(text: str) -> str:
     """The text with joined pairs of surrogates; a half without the other one becomes U+FFFD.

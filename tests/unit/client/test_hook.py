@@ -15,9 +15,10 @@ import httpx
 import pytest
 from memlane_client import Memlane, Retries
 from memlane_client.__main__ import main
-from memlane_client.hook import LONGEST_TEXT, answer, parse
+from memlane_client.hook import answer, parse
 from memlane_client.outbox.drain import drain
 from memlane_client.outbox.journal import Journal
+from memlane_client.storable import LONGEST_TEXT
 
 from tests.support.outbox_api import FakeApi, add, refused
 from tests.support.stack import wait_until

@@ -28,9 +28,8 @@ from memlane_client.client import AsyncMemlane
 from memlane_client.errors import Missing, Rejected
 from memlane_client.operations import AddFields
 from memlane_client.receipts import SearchHit
-from memlane_client.storable import storable
+from memlane_client.storable import LONGEST_TEXT, storable
 
-LONGEST_TEXT = 32_000
 # Number of the newest events that a service does not send again.
 MOST_REMEMBERED = 20_000
 CONFLICT = 409

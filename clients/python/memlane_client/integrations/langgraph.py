@@ -35,11 +35,10 @@ from memlane_client.errors import Missing
 from memlane_client.integrations import langgraph_filters
 from memlane_client.operations import ANY
 from memlane_client.receipts import MemoryRow, SearchHit
-from memlane_client.storable import storable
+from memlane_client.storable import LONGEST_TEXT, storable
 
 PAGE = 200
 MOST_RESULTS = 1_000
-LONGEST_TEXT = 32_000
 
 
 class MemlaneStore(BaseStore):

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from memlane_client.storable import storable
+from memlane_client.storable import LONGEST_TEXT, storable
 
-# A message of an add has at most 32,000 characters, a query 8,000.
-LONGEST_TEXT = 32_000
+# Messages before the last one that a search reads.
 MOST_EARLIER = 6
 
 Body = dict[str, Any]
