@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -109,7 +109,7 @@ class MemlaneMemoryService(BaseMemoryService):
                     "infer": False,
                     "metadata": {**memory.custom_metadata, **(custom_metadata or {})},
                 }
-                if memory.timestamp and _is_time(memory.timestamp):
+                if memory.timestamp and _reads(datetime.fromisoformat, memory.timestamp):
                     fields["timestamp"] = memory.timestamp
                 await self._memlane.add(text[:LONGEST_TEXT], **fields)
 
@@ -129,7 +129,7 @@ class MemlaneMemoryService(BaseMemoryService):
         self, *, app_name: str, user_id: str, memory_id: str | None = None
     ) -> None:
         """Delete a memory of this user in this app; without effect if there is none of this id."""
-        if memory_id is None or not _is_uuid(memory_id):
+        if memory_id is None or not _reads(UUID, memory_id):
             return
         with suppress(Missing):
             memory = await self._memlane.get(memory_id)
@@ -153,19 +153,10 @@ def _parts(text: str) -> list[str]:
     return [text[start : start + LONGEST_TEXT] for start in range(0, len(text), LONGEST_TEXT)]
 
 
-def _is_time(text: str) -> bool:
-    """True for ISO 8601; the kit allows other times."""
+def _reads(parse: Callable[[str], object], text: str) -> bool:
+    """True if the parser reads the text: the kit has times and ids of other forms too."""
     try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_uuid(text: str) -> bool:
-    """True for the form of an id of Memlane; events of the kit have shorter ids."""
-    try:
-        UUID(text)
+        parse(text)
     except ValueError:
         return False
     return True

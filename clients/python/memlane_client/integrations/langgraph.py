@@ -87,7 +87,7 @@ class MemlaneStore(BaseStore):
 
     def _read(self, op: GetOp) -> Item | None:
         rows = self._rows(_run(op.namespace, op.key))
-        return next((_item(row) for row in rows), None)
+        return next((Item(**_item_fields(row)) for row in rows), None)
 
     def _write(self, op: PutOp) -> None:
         """Add, change or delete the memory of an item.
@@ -232,10 +232,6 @@ def _item_fields(row: MemoryRow) -> dict[str, Any]:
         "created_at": created_at,
         "updated_at": row.updated_at or created_at,
     }
-
-
-def _item(row: MemoryRow) -> Item:
-    return Item(**_item_fields(row))
 
 
 def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:

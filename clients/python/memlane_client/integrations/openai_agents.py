@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.items import TResponseInputItem
@@ -112,10 +113,8 @@ class MemlaneSession:
         """Delete all items. Memories of the user stay."""
         while rows := (await self._page(1))[0]:
             for row in rows:
-                try:
+                with suppress(Missing):
                     await self._memlane.delete(row.memory_id)
-                except Missing:
-                    continue
 
     async def _page(self, number: int) -> tuple[list[Stored], bool]:
         """A page of items, newest first, and if there are more."""
