@@ -24,11 +24,7 @@ from deploy.stack.layout import write_private
 from pipeline import bootstrap, settings
 from pipeline.adapters import litellm_check
 from pipeline.adapters.openai_http import PROVIDER as OPENAI
-from pipeline.domain.errors import (
-    MemlaneError,
-    ModelUnavailable,
-    SettingRejected,
-)
+from pipeline.domain.errors import MemlaneError, ModelUnavailable, SettingRejected
 from pipeline.ledger.engine import connect
 from pipeline.model_settings import NO_MODEL, ModelSettings
 from pipeline.settings import Settings
@@ -196,13 +192,10 @@ async def _model(setting: str, model: ModelSettings) -> Report:
     named = f"{setting.format('MODEL')}={model.model}"
     if model.model.startswith("local/") or model.model == NO_MODEL:
         return Report()
-    if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
-        return Report(refused=[f"{named}: {NO_PROVIDER}"])
-    if model.api_base:
-        reason = await _unreachable(model.api_base)
-        where = f"{setting.format('API_BASE')}{_place(model.api_base)}"
-        return Report(warnings=[f"{where}: {reason}. {ADDS_WAIT}"] if reason else [])
-    keys = [] if model.api_key else litellm_check.missing_keys(model.model)
+    if (problem := await _address_problem(setting, model)) is not None:
+        return problem
+    has_key = model.api_base or model.api_key  # a server of one's own may need none
+    keys = [] if has_key else litellm_check.missing_keys(model.model)
     if not keys:
         return Report()
     warning = (
@@ -212,12 +205,16 @@ async def _model(setting: str, model: ModelSettings) -> Report:
     return Report(warnings=[warning])
 
 
-async def _unreachable(url: str) -> str | None:
-    """Reason why no server answers at the URL; None if one answers with any status."""
-    try:
-        await _http(url)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return _first_line(error)
+async def _address_problem(setting: str, model: ModelSettings) -> Report | None:
+    """The report of an unknown provider, or of an address at which nothing answers; else None."""
+    if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
+        return Report(refused=[f"{setting.format('MODEL')}={model.model}: {NO_PROVIDER}"])
+    if model.api_base:
+        try:
+            await _http(model.api_base)  # any status is an answer
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            where = f"{setting.format('API_BASE')}{_place(model.api_base)}"
+            return Report(warnings=[f"{where}: {_first_line(error)}. {ADDS_WAIT}"])
     return None
 
 
@@ -226,18 +223,14 @@ async def check_embedder(configured: Settings) -> Report:
     model = configured.embedder
     if model.model.startswith("local/"):
         return Report()
-    setting = f"MEMLANE_EMBEDDER__MODEL={model.model}"
-    if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
-        return Report(refused=[f"{setting}: {NO_PROVIDER}"])
-    if model.api_base and (reason := await _unreachable(model.api_base)):
-        where = f"MEMLANE_EMBEDDER__API_BASE{_place(model.api_base)}"
-        return Report(warnings=[f"{where}: {reason}. {ADDS_WAIT}"])
+    if (problem := await _address_problem("MEMLANE_EMBEDDER__{}", model)) is not None:
+        return problem
     embedder = bootstrap.build_embedder(model)
     try:
         async with asyncio.timeout(WITHIN_S * 2):
             await embedder.embed(["check"])
     except (TimeoutError, MemlaneError) as error:
-        return _failed_call(setting, model, error)
+        return _failed_call(f"MEMLANE_EMBEDDER__MODEL={model.model}", model, error)
     finally:
         await embedder.close()
     return Report()
