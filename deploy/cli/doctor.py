@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from deploy.cli import ledger_checks
-from deploy.cli.findings import CheckStatus, Finding
+from deploy.cli.findings import FAIL, OK, WARN, Finding
 from deploy.cli.recovery import database_url
 from deploy.stack import journal, ports
 from deploy.stack.check import CHECKS, call_llm
@@ -69,16 +69,14 @@ async def _probe(configured: Settings) -> Mapping[str, journal.Report]:
 
 def check_python() -> Finding:
     """The Python version. It is always OK: an older Python cannot install the package."""
-    return Finding(
-        "python", CheckStatus.OK, f"{platform.python_version()} ({PYTHON} or newer needed)"
-    )
+    return Finding("python", OK, f"{platform.python_version()} ({PYTHON} or newer needed)")
 
 
 def check_settings() -> Finding:
     """The settings that are set. An unknown one stops every command at its start."""
     names = settings_of.given_names()
     text = f"{len(names)} set: {', '.join(names)}" if names else "none set: all defaults"
-    return Finding("settings", CheckStatus.OK, text)
+    return Finding("settings", OK, text)
 
 
 def check_data_dir(root: Path) -> Finding:
@@ -89,44 +87,40 @@ def check_data_dir(root: Path) -> Finding:
     place = next(path for path in (root, *root.parents) if path.exists())
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
         advice = "set MEMLANE_DATA_DIR to a directory you may write to"
-        return Finding("data", CheckStatus.FAIL, f"{root} cannot be written to", advice)
+        return Finding("data", FAIL, f"{root} cannot be written to", advice)
     free_bytes = shutil.disk_usage(place).free
     text = f"{root}, {free_bytes / 2**30:.1f} GiB free"
     if free_bytes < LEAST_FREE_BYTES:
-        return Finding(
-            "data", CheckStatus.WARN, text, "free some space: a full disk stops the ledger"
-        )
-    return Finding("data", CheckStatus.OK, text)
+        return Finding("data", WARN, text, "free some space: a full disk stops the ledger")
+    return Finding("data", OK, text)
 
 
 def check_stack(layout: Layout, *, running: bool) -> Finding:
     """State of the local stack, as its supervisor reports it."""
     state = journal.read(layout)
     if not running or state is None:
-        return Finding("stack", CheckStatus.OK, f"not running; `{command_line('up')}` starts it")
+        return Finding("stack", OK, f"not running; `{command_line('up')}` starts it")
     unhealthy = [
         name
         for name, note in state.processes.items()
         if note.state is not journal.ProcessState.HEALTHY
     ]
     if state.phase is journal.Phase.HEALTHY and not unhealthy:
-        return Finding(
-            "stack", CheckStatus.OK, f"running, {len(state.processes)} processes healthy"
-        )
+        return Finding("stack", OK, f"running, {len(state.processes)} processes healthy")
     text = f"{state.phase}: {', '.join(unhealthy) or 'all processes healthy'}"
-    return Finding("stack", CheckStatus.WARN, text, f"see `{command_line('logs')}`")
+    return Finding("stack", WARN, text, f"see `{command_line('logs')}`")
 
 
 def check_port(port: int, *, running: bool) -> Finding:
     """Check that the API's port is free, or used by this stack or by an API without a stack."""
     if running:
-        return Finding("port", CheckStatus.OK, f"{port}, used by this stack")
+        return Finding("port", OK, f"{port}, used by this stack")
     if version := api_version(port):
-        return Finding("port", CheckStatus.OK, f"{port}, used by an API of Memlane {version}")
+        return Finding("port", OK, f"{port}, used by an API of Memlane {version}")
     if reason := ports.problem(port):
         text = f"{port} of {ports.HOST} cannot be used: {reason}"
-        return Finding("port", CheckStatus.FAIL, text, "set MEMLANE_PORT to another one")
-    return Finding("port", CheckStatus.OK, f"{port} is free")
+        return Finding("port", FAIL, text, "set MEMLANE_PORT to another one")
+    return Finding("port", OK, f"{port} is free")
 
 
 def api_version(port: int) -> str | None:
@@ -144,8 +138,8 @@ def check_key(layout: Layout) -> list[Finding]:
         return []
     if layout.key() is None:
         advice = f"`{recovery_line(layout.api_key)}` creates another one"
-        return [Finding("key", CheckStatus.WARN, f"no key file {layout.api_key}", advice)]
-    return [Finding("key", CheckStatus.OK, f"in {layout.api_key}")]
+        return [Finding("key", WARN, f"no key file {layout.api_key}", advice)]
+    return [Finding("key", OK, f"in {layout.api_key}")]
 
 
 def _servers(
@@ -167,13 +161,13 @@ def _servers(
             good = f"MEMLANE_{setting.upper()} answers"
             findings.append(_reported(names[kind.name], report, good, advice))
     if configured.vectors == "pgvector":
-        findings.append(Finding("vectors", CheckStatus.OK, "pgvector, in the database"))
+        findings.append(Finding("vectors", OK, "pgvector, in the database"))
     if configured.vectors == "qdrant":
         good = "MEMLANE_QDRANT_URL answers"
         findings.append(_reported("vectors", reports["qdrant"], good, advice))
         if configured.qdrant_url is None:
             text, fix = "MEMLANE_VECTORS=qdrant without a server", "set MEMLANE_QDRANT_URL"
-            findings[-1] = Finding("vectors", CheckStatus.FAIL, text, fix)
+            findings[-1] = Finding("vectors", FAIL, text, fix)
     return findings
 
 
@@ -182,14 +176,14 @@ def _own(kind: str, check: str, layout: Layout, *, running: bool) -> Finding:
     if running:
         port = ports.read(layout.ports).get(kind)
         if port is not None and ports.problem(port) is not None:
-            return Finding(check, CheckStatus.OK, f"own {kind} listens on port {port}")
+            return Finding(check, OK, f"own {kind} listens on port {port}")
         advice = f"see `{command_line('logs')}`"
-        return Finding(check, CheckStatus.FAIL, f"own {kind} does not listen", advice)
+        return Finding(check, FAIL, f"own {kind} does not listen", advice)
     try:
         BINARIES[kind]()
     except StackError as error:
-        return Finding(check, CheckStatus.FAIL, f"own {kind} cannot start", str(error))
-    return Finding(check, CheckStatus.OK, f"own {kind} is installed and starts with the stack")
+        return Finding(check, FAIL, f"own {kind} cannot start", str(error))
+    return Finding(check, OK, f"own {kind} is installed and starts with the stack")
 
 
 def _find_chroma() -> None:
@@ -219,12 +213,10 @@ def _models(configured: Settings, reports: Mapping[str, journal.Report]) -> list
 def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in: str) -> Finding:
     """A built-in model, or the report about a remote one."""
     if model.model == built_in:
-        return Finding(
-            name, CheckStatus.OK, RULES_NOTE if built_in == RULES else f"{built_in}, built in"
-        )
+        return Finding(name, OK, RULES_NOTE if built_in == RULES else f"{built_in}, built in")
     if reason := no_such_built_in(model, built_in):
         advice = f"set MEMLANE_{name.upper()}__MODEL to {advised(built_in)}"
-        return Finding(name, CheckStatus.FAIL, reason, advice)
+        return Finding(name, FAIL, reason, advice)
     good = f"{model.model}: provider known" if name == "reranker" else f"{model.model} answers"
     advice = f"check MEMLANE_{name.upper()}__MODEL, …__API_BASE and …__API_KEY"
     return _reported(name, report, good, advice)
@@ -232,7 +224,7 @@ def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in:
 
 def _reported(check: str, report: journal.Report, good: str, advice: str) -> Finding:
     if report.refused:
-        return Finding(check, CheckStatus.FAIL, "; ".join(report.refused), advice)
+        return Finding(check, FAIL, "; ".join(report.refused), advice)
     if report.warnings:
-        return Finding(check, CheckStatus.WARN, "; ".join(report.warnings), advice)
-    return Finding(check, CheckStatus.OK, good)
+        return Finding(check, WARN, "; ".join(report.warnings), advice)
+    return Finding(check, OK, good)

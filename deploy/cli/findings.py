@@ -20,7 +20,8 @@ class CheckStatus(StrEnum):
     FAIL = "FAIL"
 
 
-COLOURS = {CheckStatus.OK: "green", CheckStatus.WARN: "yellow", CheckStatus.FAIL: "bold red"}
+OK, WARN, FAIL = CheckStatus
+COLOURS = {OK: "green", WARN: "yellow", FAIL: "bold red"}
 
 
 @dataclass(frozen=True)
@@ -45,4 +46,4 @@ def show(findings: list[Finding]) -> int:
             )
         table.add_row(status, finding.check, text)
     screen().print(table)
-    return int(any(finding.status is CheckStatus.FAIL for finding in findings))
+    return int(any(finding.status is FAIL for finding in findings))

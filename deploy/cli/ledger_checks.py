@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploy.cli.findings import CheckStatus, Finding
+from deploy.cli.findings import FAIL, OK, WARN, Finding
 from deploy.cli.plan import CONNECTIONS
 from pipeline.backup.store import BackupStore
 from pipeline.health.store import (
@@ -17,7 +17,6 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.migrate import BEFORE_BASELINE, is_known, is_older, newest_schema, oldest_schema
 from pipeline.settings import Settings
 
-OK, WARN, FAIL = CheckStatus.OK, CheckStatus.WARN, CheckStatus.FAIL
 REPAIR = "run `memlane repair`"
 # Times of the ledger are the database's; those of logs and of signatures are the processes'.
 MOST_SKEW_S = 2.0
