@@ -105,13 +105,13 @@ def memory_line(
     state = _state(payload, created, updated)
     if metadata is not None:
         state["metadata"] = dict(metadata)
+    text = state["text"]
     history = [
         _entry(version, change, state["metadata"])
-        for version, change in enumerate(changes, start=1)
-    ] or [_first(state, created)]
-    text = state["text"]
-    if history[-1].get("new_text") != text:
-        history.append(_correction(len(history) + 1, history[-1].get("new_text"), text, updated))
+        for version, change in enumerate(changes or [_change("ADD", None, text, created)], start=1)
+    ]
+    if (last := history[-1]["new_text"]) != text:  # the history does not have it
+        history.append(_entry(len(history) + 1, _change("UPDATE", last, text, updated), {}))
     past = [
         state
         | {
@@ -181,15 +181,9 @@ def _entry(version: int, change: Mapping[str, Any], metadata: Mapping[str, Any])
     }
 
 
-def _first(state: Mapping[str, Any], created: datetime) -> dict[str, Any]:
-    change = {"event": "ADD", "old_memory": None, "new_memory": state["text"]}
-    return _entry(1, change | {"created_at": created.isoformat()}, state["metadata"])
-
-
-def _correction(version: int, before: str | None, text: str, at: datetime) -> dict[str, Any]:
-    """An entry for a text that the history does not have."""
-    change = {"event": "UPDATE", "old_memory": before, "new_memory": text}
-    return _entry(version, change | {"created_at": at.isoformat()}, {})
+def _change(event: str, old: str | None, new: str, at: datetime) -> dict[str, Any]:
+    """A change as a row of Mem0's history."""
+    return {"event": event, "old_memory": old, "new_memory": new, "created_at": at.isoformat()}
 
 
 def _time(change: Mapping[str, Any]) -> datetime:
