@@ -76,7 +76,6 @@ class Postgres(Server):
 
     @property
     def url(self) -> str:
-        """URL of the database."""
         return f"postgresql://{USER}:{self._password}@{HOST}:{self.port}/{DATABASE}"
 
     @property
@@ -100,12 +99,10 @@ class Postgres(Server):
         end_backends(self.layout.root)
 
     def command(self) -> Command:
-        """Command line of the server."""
         settings = [part for pair in SETTINGS.items() for part in ("-c", "=".join(pair))]
         return self._run("postgres", "-D", str(self._data), "-p", str(self.port), *settings)
 
     def ready(self) -> bool:
-        """True if the server accepts connections."""
         # Like pg_isready: the server answers E while it starts, and R once it accepts connections.
         names = f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
         packet = struct.pack("!ii", 8 + len(names), PROTOCOL_3) + names
