@@ -70,10 +70,9 @@ def dispatch(arguments: argparse.Namespace) -> int:
         case "reset":
             code = control.reset(layout, sure=arguments.yes)
         case "logs":
-            names: list[str] = arguments.names
             code = control.logs(
                 layout,
-                names,
+                arguments.names,
                 lines=arguments.lines,
                 follow=arguments.follow,
                 pretty=arguments.pretty,
@@ -85,25 +84,17 @@ def dispatch(arguments: argparse.Namespace) -> int:
 
 
 def start(arguments: argparse.Namespace, layout: Layout) -> int:
-    """Run a command with the settings. Errors: InvalidInput for unknown ones."""
+    """Run a command with the settings; `run` and `supervise` stay until they are stopped.
+
+    Errors: InvalidInput for unknown settings.
+    """
     saved = saved_settings.adopt()
     settings = settings_of.load()
     if arguments.command == "up":
-        programs: Path | None = arguments.programs
-        brief, sure = arguments.brief, arguments.yes
-        return control.up(settings, layout, saved, programs, brief=brief, sure=sure)
+        file, brief, sure = arguments.programs, arguments.brief, arguments.yes
+        return control.up(settings, layout, saved, file, brief=brief, sure=sure)
     if arguments.command == "reindex":
         return rebuild.reindex(settings, layout, saved)
-    return stay(arguments, settings, layout, saved)
-
-
-def stay(
-    arguments: argparse.Namespace,
-    settings: settings_of.Settings,
-    layout: Layout,
-    saved: saved_settings.SavedSettings,
-) -> int:
-    """Run the supervisor until it is stopped."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )

@@ -254,8 +254,10 @@ def _await_healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None, b
     if state := _healthy(layout, supervisor):
         print(short(layout, state) if brief else banner(layout, state), end="")
         return 0
-    ours = supervisor is None or note_pid(read(layout)) == supervisor.pid
-    print(explain(layout, read(layout) if ours else None), file=sys.stderr)
+    last = read(layout)
+    if supervisor is not None and last is not None and last.supervisor.pid != supervisor.pid:
+        last = None  # of another supervisor
+    print(explain(layout, last), file=sys.stderr)
     return 1
 
 
@@ -270,7 +272,8 @@ def _healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None) -> Stat
     if state is None or state.phase is not Phase.HEALTHY:
         return None
     # While our supervisor runs, the state of another one does not count: ours may take over.
-    if supervisor is not None and supervisor.poll() is None and note_pid(state) != supervisor.pid:
+    pid = state.supervisor.pid
+    if supervisor is not None and supervisor.poll() is None and pid != supervisor.pid:
         return None
     return state
 
@@ -280,11 +283,6 @@ def _current(layout: Layout) -> State | None:
     state = read(layout)
     who = state.supervisor.identity() if state else None
     return state if who is not None and alive(who) else None
-
-
-def note_pid(state: State | None) -> int | None:
-    """The supervisor's pid in this state."""
-    return state.supervisor.pid if state else None
 
 
 def explain(layout: Layout, state: State | None) -> str:
@@ -325,13 +323,7 @@ def run(
         print(banner(layout, state, show_key=False), end="", flush=True)
 
     try:
-        state = supervise(
-            settings,
-            layout,
-            programs,
-            foreground=True,
-            on_healthy=healthy,
-        )
+        state = supervise(settings, layout, programs, foreground=True, on_healthy=healthy)
     except AlreadyRunning as error:
         print(error, file=sys.stderr)
         return ALREADY_RUNNING
