@@ -20,7 +20,7 @@ import json
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,7 @@ class Journal:
 
     def finish(self, entry: Entry, end: End) -> None:
         """Record the end of an add; keep a refused one in `refused`."""
-        values = {name: getattr(end, name) for name in ("key", "event_id", "status", "reason")}
+        values = asdict(end)
         if end.event_id is None:
             refused = values | {"at": time.time(), "body": entry.add.body}
             append_line(self.folder / "refused", encoded(refused))

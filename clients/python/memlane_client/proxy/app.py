@@ -215,24 +215,22 @@ class Proxy:
         """Close the connection, and store the turn."""
         await response.aclose()
         if turn is not None:
-            await self._remember(turn, _decoded(response, b"".join(parts)))
+            ticket = await self._remember(turn, _decoded(response, b"".join(parts)))
+            self._end_turn(turn, ticket)
 
-    async def _remember(self, turn: Turn, content: bytes) -> None:
+    async def _remember(self, turn: Turn, content: bytes) -> AsyncTicket | None:
         """Add the user's message and the reply, unless the turn goes on with calls of tools."""
         reply = await asyncio.to_thread(lambda: turn.dialect.reply(list(documents(content))))
         if reply.calls_tools or not reply.text.strip():
-            self._end_turn(turn, None)
-            return
+            return None
         messages = [turn.question, {"role": "assistant", "content": reply.text}]
         try:
-            ticket = await self.memlane.add(
+            return await self.memlane.add(
                 messages, user_id=turn.user_id, idempotency_key=turn.key(reply, messages)
             )
         except (MemlaneError, OSError, ValueError):
             self.not_stored += 1
-            self._end_turn(turn, None)
-        else:
-            self._end_turn(turn, ticket)
+            return None
 
     def _begin_turn(self, turn: Turn) -> None:
         """Keep a place for the ticket of this turn."""
