@@ -46,11 +46,6 @@ def bytes_of(folder: Path) -> int:
     return size
 
 
-def sync_file(file: int) -> None:
-    """Make the content of a file durable. macOS has no fdatasync."""
-    getattr(os, "fdatasync", os.fsync)(file)
-
-
 class OpenFile:
     """A file of lines, open for appends. `broken`: a sync of it has failed."""
 
@@ -89,7 +84,7 @@ class OpenFile:
 
     def _sync(self) -> None:
         try:
-            sync_file(self._file)
+            getattr(os, "fdatasync", os.fsync)(self._file)  # macOS has no fdatasync
         except OSError:
             self.broken = True
             raise
