@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from deploy.cli.context import local, options
+from deploy.cli.context import options
 from deploy.stack.layout import PROJECT_ROOT
 
 # The client's folder in a checkout; the wheel has the package beside this one.
@@ -33,16 +33,9 @@ def proxy(context: typer.Context) -> None:
 
 def _become(command: str, context: typer.Context) -> NoReturn:
     """Replace this process by the client's command, which does not import the server."""
-    arguments = [sys.executable, "-c", START, *_address(context), command, *context.args]
+    url, key_file = options(context).address()
+    arguments = [sys.executable, "-c", START, url, str(key_file), command, *context.args]
     paths = [str(CLIENT), os.environ.get("PYTHONPATH", "")]  # noqa: TID251  of the new process
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}  # noqa: TID251
     sys.stdout.flush()
     os.execve(sys.executable, arguments, environment)  # noqa: S606  the same Python
-
-
-def _address(context: typer.Context) -> list[str]:
-    """URL and key file of `memlane --url --key-file`, or of the local stack."""
-    given = options(context)
-    configured, layout = local()
-    url = given.url or f"http://127.0.0.1:{configured.port}"
-    return [url, str(given.key_file or layout.api_key)]

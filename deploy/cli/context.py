@@ -36,12 +36,16 @@ class Options:
     url: str | None = None
     key_file: Path | None = None
 
-    def connect(self) -> ApiConnection:
-        """A connection to the API. Errors: StackError if the key cannot be read."""
+    def address(self) -> tuple[str, Path]:
+        """URL of the API, and file of the key."""
         configured, layout = local()
         url = self.url or f"http://127.0.0.1:{configured.port}"
-        path = (self.key_file or layout.api_key).expanduser()
-        return ApiConnection(url, key_in(path))
+        return url, self.key_file or layout.api_key
+
+    def connect(self) -> ApiConnection:
+        """A connection to the API. Errors: StackError if the key cannot be read."""
+        url, path = self.address()
+        return ApiConnection(url, key_in(path.expanduser()))
 
 
 def key_in(path: Path) -> str:
