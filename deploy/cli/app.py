@@ -34,6 +34,7 @@ from pipeline import __version__
 
 STACK = "The stack on this machine"
 API = "Any Memlane, over its API"
+Sure = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 app = typer.Typer(
     name="memlane",
@@ -181,9 +182,7 @@ def reindex() -> None:
 
 
 @app.command(rich_help_panel=STACK)
-def run(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
+def run(yes: Sure = False) -> None:
     """Run like `up`, in the foreground until SIGTERM, for systemd."""
     saved = adopt()
     configured, layout = local()
@@ -191,8 +190,6 @@ def run(
 
 
 @app.command(rich_help_panel=STACK)
-def reset(
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
+def reset(yes: Sure = False) -> None:
     """Stop everything and delete all memories, settings, keys and logs."""
     raise typer.Exit(control.reset(own_layout(), sure=yes))

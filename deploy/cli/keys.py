@@ -14,13 +14,13 @@ from pipeline.domain.tenants import Access
 
 app = typer.Typer(no_args_is_help=True, help="List, create and revoke API keys.")
 
+Project = Annotated[str | None, typer.Option(help="Another project of the organization.")]
+
 
 @app.command("list")
 def list_keys(
     context: typer.Context,
-    project: Annotated[
-        str | None, typer.Option(help="Another project of the organization.")
-    ] = None,
+    project: Project = None,
     as_json: AsJson = False,
 ) -> None:
     """List the keys of a project, newest first. Only their hashes are stored."""
@@ -39,9 +39,7 @@ def create_key(
     scope: Annotated[Access, typer.Option(help="Each scope includes the one before.")] = (
         Access.WRITE
     ),
-    project: Annotated[
-        str | None, typer.Option(help="Another project of the organization.")
-    ] = None,
+    project: Project = None,
     member: Annotated[str | None, typer.Option(help="Email of the member it belongs to.")] = None,
     expires_at: Annotated[
         str | None, typer.Option(help="ISO 8601 time, such as 2027-01-31T00:00:00Z.")

@@ -78,11 +78,7 @@ def list_replays(
 
 
 @app.command("show")
-def show_replay(
-    context: typer.Context,
-    replay_id: ReplayId,
-    as_json: AsJson = False,
-) -> None:
+def show_replay(context: typer.Context, replay_id: ReplayId, as_json: AsJson = False) -> None:
     """Show the progress of a replay: RUNNING, READY or SWITCHED."""
     with options(context).connect() as api:
         replay = api.get(f"/v1/replays/{encoded(replay_id)}/")
@@ -124,11 +120,7 @@ def switch_replay(
 
 
 @app.command("discard")
-def discard_replay(
-    context: typer.Context,
-    replay_id: ReplayId,
-    as_json: AsJson = False,
-) -> None:
+def discard_replay(context: typer.Context, replay_id: ReplayId, as_json: AsJson = False) -> None:
     """Delete a replay and its memories. Nothing else changes."""
     with options(context).connect() as api:
         answer = api.delete(f"/v1/replays/{encoded(replay_id)}/")
