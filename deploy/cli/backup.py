@@ -52,13 +52,9 @@ def backup(
     with rebuild.servers(
         configured, layout, running=is_running(layout), without=(Redis, Chroma)
     ) as needed:
-        manifest = asyncio.run(  # noqa: TID251  a separate process
-            back_up(
-                _database(configured, needed),
-                directory.expanduser(),
-                RecordedSettings.of(saved, configured),
-            )
-        )
+        recorded = RecordedSettings.of(saved, configured)
+        copying = back_up(_database(configured, needed), directory.expanduser(), recorded)
+        manifest = asyncio.run(copying)  # noqa: TID251  a separate process
     print(
         f"{directory}: {manifest.rows:,} rows of {len(manifest.tables)} tables,"
         f" {manifest.size_bytes / 1e6:,.1f} MB, {time.monotonic() - began:.1f} s."

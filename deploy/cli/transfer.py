@@ -321,10 +321,10 @@ def checked(file: Path) -> Iterator[bytes]:
 
     Errors: StackError if it has another format, or is incomplete.
     """
-    lines, numbers = _records(file), Counter[str]()
+    numbers = Counter[str]()
     expected: dict[str, int] | None = None
-    first = True
-    for place, line in enumerate(lines, start=1):
+    place = 0
+    for place, line in enumerate(_records(file), start=1):
         kind = _kind(file, place, line)
         if kind == "header":
             _require_format(file, orjson.loads(line))
@@ -332,8 +332,7 @@ def checked(file: Path) -> Iterator[bytes]:
             expected = orjson.loads(line)["lines"]
         else:
             numbers[kind] += 1
-        first = False
-    if first:
+    if not place:
         raise StackError(f"{file} is empty.")
     if expected != numbers:
         raise StackError(

@@ -38,12 +38,11 @@ def verify(context: typer.Context, heads: Heads = None, as_json: AsJson = False)
     if as_json:
         print_json(answer)
     else:
-        if not answer["enabled"]:
-            print(OFF)
-        else:
-            print(f"{answer['sealed']} rows sealed, {answer['waiting']} not yet.")
+        counts = f"{answer['sealed']} rows sealed, {answer['waiting']} not yet."
+        print(counts if answer["enabled"] else OFF)
         for fault in answer["faults"]:
-            print(" ".join(_words(fault)))
+            ids = [fault[name] for name in ("id", "number") if fault[name] is not None]
+            print(f"{fault['problem']}:", fault["kind"], *ids)
     if answer["faults"]:
         raise typer.Exit(1)
     raise typer.Exit(0 if answer["enabled"] else 2)
@@ -99,9 +98,3 @@ def recorded_heads(path: Path) -> Iterator[Mapping[str, Any]]:
         head = value.get("seal_head", value) if isinstance(value, dict) else {}
         if isinstance(head, dict) and {"project_id", "number", "root"} <= head.keys():
             yield head
-
-
-def _words(fault: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{fault['problem']}:"
-    yield fault["kind"]
-    yield from (str(fault[name]) for name in ("id", "number") if fault[name] is not None)

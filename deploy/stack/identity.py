@@ -38,12 +38,9 @@ def _started_linux(pid: int) -> str | None:
         return None
     # The command name may contain spaces and brackets: count fields from the last bracket.
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else f"{_boot_id()}:{fields[19]}"
-
-
-def _boot_id() -> str:
     # Start times count from boot, so the boot's id is part of the identity.
-    return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    return None if fields[0] in "ZX" else f"{boot_id}:{fields[19]}"
 
 
 def _started_ps(pid: int) -> str | None:
