@@ -31,6 +31,7 @@ from pipeline.lanes.queue_view import QueueView
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.disk_space import DiskSpace
 from pipeline.ledger.failures import read_only
+from pipeline.ledger.fetching import fetch_value
 from pipeline.ledger.statistics import Statistics
 from pipeline.memories.accesses import AccessCounts
 from pipeline.memories.delete_by_filter import DeleteByFilter
@@ -214,15 +215,13 @@ class Ledger(QueueStores, KnowledgeStores, AdministrationStores):
     async def ping(self) -> None:
         """Check that the database answers, and is no standby. Errors: LedgerUnavailable."""
         query = text("SELECT current_setting('transaction_read_only')::boolean")
-        async with self.engine.connect() as connection:
-            if await connection.scalar(query):
-                raise read_only()
+        if await fetch_value(self.engine, query):
+            raise read_only()
 
     async def now(self) -> datetime:
         """Current time of the database's clock."""
-        async with self.engine.connect() as connection:
-            now: datetime = (await connection.execute(select(func.now()))).scalar_one()
-            return now
+        now: datetime = await fetch_value(self.engine, select(func.now()))
+        return now
 
     async def close(self) -> None:
         """Close all pools."""

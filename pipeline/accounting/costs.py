@@ -16,6 +16,7 @@ from pipeline.domain.lanes import Activation
 from pipeline.domain.modes import Period, Spent
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import FailedTry, Usage
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.tables.costs import usage_daily
 
 NANO = 10**9
@@ -87,20 +88,17 @@ class Costs:
             "prompt": failed.usage.prompt,
             **failed.usage.columns,
         }
-        async with self._engine.connect() as connection:
-            await connection.execute(statement("add_failed_run"), values)
+        await execute(self._engine, statement("add_failed_run"), values)
 
     async def add_to_usage(self, project_id: ProjectId, lane_id: UUID, usage: Usage) -> None:
         """Add the cost of calls that belong to no batch to the usage of a scope's project."""
         values = {"project_id": project_id, "lane_id": lane_id, **usage.columns}
-        async with self._engine.connect() as connection:
-            await connection.execute(statement("add_to_usage"), values)
+        await execute(self._engine, statement("add_to_usage"), values)
 
     async def spent(self, project_id: ProjectId, user_id: str | None, per: Period) -> Spent:
         """Return the costs of a project, or of one of its users, in the current day or month."""
         values = {"project_id": project_id, "user_id": user_id or "", "per": per}
-        async with self._engine.connect() as connection:
-            row = (await connection.execute(statement("spent"), values)).one()
+        [row] = await fetch(self._engine, statement("spent"), values)
         return Spent(int(row.tokens), int(row.nano_usd) / NANO)
 
     async def spending(
@@ -127,8 +125,7 @@ class Costs:
             query = query.where(table.day >= start)
         if end:
             query = query.where(table.day <= end)
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await fetch(self._engine, query)
         return Spending(models=_by(rows, "model"), days=_by(rows, "day"))
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.sql import statement
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import execute
 
 # Projects that one minute samples at most, the busiest first.
 MOST_PROJECTS = 500
@@ -75,9 +76,7 @@ class QueueSamples:
         Any number of processes can call it: the first one of a minute writes. Returns the number of
         samples.
         """
-        async with self._engine.connect() as connection:
-            taken = await connection.execute(statement("take_samples"), {"most": MOST_PROJECTS})
-            return taken.rowcount
+        return await execute(self._engine, statement("take_samples"), {"most": MOST_PROJECTS})
 
     async def series(self, project_id: ProjectId, span: ChartSpan) -> Sequence[SeriesPoint]:
         """The points of a span from the first sample until now, oldest first.

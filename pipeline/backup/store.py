@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.backup.manifest import TableState
 from pipeline.backup.sql import statement
+from pipeline.ledger.fetching import execute, fetch, fetch_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,7 @@ class BackupStore:
 
     async def postgres(self) -> int:
         """Major version of the server."""
-        async with self._single.connect() as connection:
-            number = await connection.scalar(text("SHOW server_version_num"))
+        number = await fetch_value(self._single, text("SHOW server_version_num"))
         return int(number or 0) // 10_000
 
     async def contents(self) -> int:
@@ -87,8 +87,7 @@ class BackupStore:
 
     async def users(self) -> list[str]:
         """Names of the other sessions of Memlane in this database."""
-        async with self._single.connect() as connection:
-            return [str(row[0]) for row in await connection.execute(statement("users"))]
+        return [str(row[0]) for row in await fetch(self._single, statement("users"))]
 
     async def clear(self) -> None:
         """Drop all tables and functions of the schema, but not those of extensions."""
@@ -102,14 +101,11 @@ class BackupStore:
 
         The hints of the backup's time are not in the broker, and its workers do not run.
         """
-        async with self._engine.begin() as connection:
-            due = await connection.execute(statement("make_lanes_due"))
-        return due.rowcount
+        return await execute(self._engine, statement("make_lanes_due"))
 
     async def analyze(self) -> None:
         """Collect the statistics of all tables, which a restored database lacks."""
-        async with self._single.connect() as connection:
-            await connection.execute(text("ANALYZE"))
+        await execute(self._single, text("ANALYZE"))
 
 
 async def _allow_full_reads(connection: AsyncConnection) -> None:

@@ -44,6 +44,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.counting import count_near
+from pipeline.ledger.fetching import execute
 from pipeline.ledger.filter_conditions import among, looked_up, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
@@ -166,9 +167,7 @@ class Conflicts:
         They are shown as resolved from the next day on, also without the mark, but until then each
         list reads them. Returns their number.
         """
-        async with self._engine.begin() as connection:
-            closed = await connection.execute(statement("close_expired"), {"limit": limit})
-            return closed.rowcount
+        return await execute(self._engine, statement("close_expired"), {"limit": limit})
 
     async def resolve(
         self, project_id: ProjectId, request: ResolveRequest

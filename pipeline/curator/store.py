@@ -31,7 +31,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.ledger.counting import count_near
-from pipeline.ledger.fetching import fetch
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import json_rows, value_of
@@ -211,9 +211,7 @@ class CuratorRuns:
         Returns their number.
         """
         values = {"max_suggestions": limits.suggestions, "max_tokens": limits.tokens}
-        async with self._single.connect() as connection:
-            rows = await connection.execute(statement("schedule_runs"), values | {"limit": limit})
-            return rows.rowcount
+        return await execute(self._single, statement("schedule_runs"), values | {"limit": limit})
 
     async def sweep(self, *, limit: int) -> list[RunHint]:
         """Queue the runs that are due, up to `limit` under way of each project.
@@ -258,8 +256,7 @@ class CuratorRuns:
         Each with its packed vector if this embedder computed it.
         """
         values = {"lane_id": scope.lane_id, "limit": limit, "embedder": embedder}
-        async with self._single.connect() as connection:
-            rows = (await connection.execute(statement("memories_to_compare"), values)).all()
+        rows = await fetch(self._single, statement("memories_to_compare"), values)
         return [(as_memory(r), Comparable(r.id, r.words, r.slot), r.vector) for r in rows]
 
     async def conflicts(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, UUID]:

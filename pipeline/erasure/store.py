@@ -45,6 +45,7 @@ from pipeline.erasure.locking import (
 )
 from pipeline.erasure.shadows import drop_shadows
 from pipeline.erasure.sql import statement
+from pipeline.ledger.fetching import execute, fetch, fetch_row
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import events, metadata
 from pipeline.seals.entries import record_erasure
@@ -200,8 +201,7 @@ class Erasures:
         `of_sessions`: ends of sessions; else requests.
         """
         values = {"lease": LEASE, "of_session": of_sessions, "limit": limit}
-        async with self._single.connect() as connection:
-            rows = (await connection.execute(statement("claim_erasures"), values)).all()
+        rows = await fetch(self._single, statement("claim_erasures"), values)
         return [
             PendingErasure(row.event_id, row.memory_ids, row.owner_hashes, row.vectors)
             for row in rows
@@ -222,8 +222,7 @@ class Erasures:
     async def end(self, event_ids: Sequence[UUID]) -> None:
         """Record that the index holds no vector of these, after each of the two passes."""
         values = {"event_ids": list(event_ids), "again": AGAIN, "note": DONE}
-        async with self._single.connect() as connection:
-            await connection.execute(statement("end_erasures"), values)
+        await execute(self._single, statement("end_erasures"), values)
 
     async def receipt(self, project_id: ProjectId, event_id: UUID) -> ErasureReceipt:
         """Return the receipt of an erasure. Errors: NotFound."""
@@ -232,8 +231,7 @@ class Erasures:
             .join(events)
             .where(erasures.c.project_id == project_id, erasures.c.event_id == event_id)
         )
-        async with self._single.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await fetch_row(self._single, query)
         if row is None:
             raise NotFound(NO_SUCH_ERASURE)
         return ErasureReceipt(

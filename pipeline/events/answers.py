@@ -15,6 +15,7 @@ from pipeline.domain.errors import NotFound
 from pipeline.domain.events import EventType, StageName
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import CURRENT, Snapshot
+from pipeline.ledger.fetching import fetch_value
 from pipeline.ledger.filter_conditions import one_of
 from pipeline.ledger.tables import events, stage_runs
 
@@ -40,8 +41,7 @@ class Answers:
                 stage_runs.c.stage == StageName.EXTRACT,
             )
         )
-        async with self._engine.connect() as connection:
-            return dict(await connection.scalar(query) or {})
+        return dict(await fetch_value(self._engine, query) or {})
 
     async def export(
         self,
@@ -73,8 +73,7 @@ class Answers:
             .order_by(events.c.created_at.desc(), events.c.id)
             .limit(1)
         )
-        async with self._engine.connect() as connection:
-            export_id: UUID | None = await connection.scalar(query)
+        export_id: UUID | None = await fetch_value(self._engine, query)
         if export_id is None:
             raise NotFound(NO_EXPORT)
         return export_id

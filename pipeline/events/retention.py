@@ -14,6 +14,7 @@ from sqlalchemy import TextClause
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.events.sql import statement
+from pipeline.ledger.fetching import execute
 
 # Maximum number of rows per call, about 10 ms of work; the next call continues.
 A_SHARE = 1_000
@@ -104,5 +105,4 @@ class Retention:
 
     async def _delete(self, query: TextClause, values: Mapping[str, timedelta]) -> int:
         single = self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        async with single.connect() as connection:
-            return (await connection.execute(query, {**values, "limit": A_SHARE})).rowcount
+        return await execute(single, query, {**values, "limit": A_SHARE})

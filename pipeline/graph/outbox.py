@@ -22,6 +22,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.graph.ports import GoneEdge, GoneNode, MirrorChanges, MirrorEdge, MirrorNode
 from pipeline.graph.sql import statement
 from pipeline.ledger.engine import is_locked
+from pipeline.ledger.fetching import execute, fetch_value
 from pipeline.ledger.locks import advisory_lock
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, graph_mirrors, graph_outbox, relations
@@ -68,13 +69,12 @@ class GraphOutbox:
     async def filled(self, name: str) -> bool | None:
         """True if this server was filled; None if it is not the registered one."""
         filled = select(graph_mirrors.c.filled_at.is_not(None)).where(graph_mirrors.c.name == name)
-        async with self._single.connect() as connection:
-            return (await connection.execute(filled)).scalar_one_or_none()
+        is_filled: bool | None = await fetch_value(self._single, filled)
+        return is_filled
 
     async def refill(self) -> None:
         """Have the server filled again from the beginning."""
-        async with self._single.connect() as connection:
-            await connection.execute(update(graph_mirrors).values(filled_at=None))
+        await execute(self._single, update(graph_mirrors).values(filled_at=None))
 
     async def fill(self) -> None:
         """Queue all entities and relations of the ledger."""
@@ -120,8 +120,7 @@ class GraphOutbox:
         some = exists().where(entities.c.id.is_not(None)) & ~exists().where(
             graph_outbox.c.id.is_not(None)
         )
-        async with self._single.connect() as connection:
-            return bool(await connection.scalar(select(some)))
+        return bool(await fetch_value(self._single, select(some)))
 
     async def lag_s(self) -> float:
         """Age in seconds of the oldest change that waits; 0 if none does."""
@@ -149,5 +148,4 @@ class GraphOutbox:
 
     async def done(self, batch: OutboxBatch) -> None:
         """Remove rows whose changes the server has."""
-        async with self._single.connect() as connection:
-            await connection.execute(delete(graph_outbox).where(graph_outbox.c.id.in_(batch.ids)))
+        await execute(self._single, delete(graph_outbox).where(graph_outbox.c.id.in_(batch.ids)))

@@ -9,6 +9,7 @@ from sqlalchemy.schema import CreateIndex
 from pipeline.accounting.recount import Recount
 from pipeline.health.sql import statement
 from pipeline.health.store import OVERDUE, declared
+from pipeline.ledger.fetching import execute
 
 
 class LedgerRepairs:
@@ -34,27 +35,23 @@ class LedgerRepairs:
         copy = table.to_metadata(MetaData())
         [index] = [index for index in copy.indexes if index.name == name]
         index.dialect_options["postgresql"]["concurrently"] = True
-        async with self._single.connect() as connection:
-            await connection.execute(CreateIndex(index, if_not_exists=True))
+        await execute(self._single, CreateIndex(index, if_not_exists=True))
 
     async def queue_stranded_lanes(self) -> int:
         """Queue idle lanes with open events. Returns their number."""
-        async with self._engine.begin() as connection:
-            return (await connection.execute(statement("queue_stranded"))).rowcount
+        return await execute(self._engine, statement("queue_stranded"))
 
     async def queue_overdue_lanes(self) -> int:
         """Let the next sweep take all overdue lanes. Returns the number of lanes changed."""
-        async with self._engine.begin() as connection:
-            values = {"overdue": OVERDUE}
-            return (await connection.execute(statement("queue_overdue"), values)).rowcount
+        values = {"overdue": OVERDUE}
+        return await execute(self._engine, statement("queue_overdue"), values)
 
     async def correct_books(self) -> int:
         """Correct the counts that differ from their rows. Returns the number of corrections."""
         return await Recount(self._engine).correct()
 
     async def _execute(self, command: str) -> None:
-        async with self._single.connect() as connection:
-            await connection.execute(text(command))
+        await execute(self._single, text(command))
 
 
 def _quoted(name: str) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.recount import Recount
 from pipeline.health.sql import statement
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.tables import metadata
 
 # A lane that is due is queued within seconds; a hint in a long queue is repeated after a minute.
@@ -85,14 +86,12 @@ class LedgerHealth:
 
     async def connections(self) -> ConnectionFigures:
         """Connections that are allowed, and that are open."""
-        async with self._single.connect() as connection:
-            row = (await connection.execute(statement("connections"))).one()
+        [row] = await fetch(self._single, statement("connections"))
         return ConnectionFigures(row.allowed, row.open)
 
     async def indexes(self) -> IndexFaults:
         """Indexes of the newest schema that are invalid or absent."""
-        async with self._single.connect() as connection:
-            valid = {row.name: row.valid for row in await connection.execute(statement("indexes"))}
+        valid = {row.name: row.valid for row in await fetch(self._single, statement("indexes"))}
         left_over = tuple(name for name in valid if name.rstrip("0123456789").endswith(LEFT_OVER))
         return IndexFaults(
             invalid=tuple(
@@ -115,8 +114,7 @@ class LedgerHealth:
 
     async def seals(self) -> SealFigures:
         """Rows that wait for their seals."""
-        async with self._single.connect() as connection:
-            row = (await connection.execute(statement("unsealed"))).one()
+        [row] = await fetch(self._single, statement("unsealed"))
         return SealFigures(row.waiting, row.oldest_s)
 
 

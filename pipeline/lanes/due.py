@@ -17,6 +17,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.leases import BEATS
 from pipeline.lanes.sql import statement
 from pipeline.ledger.engine import behind_pooler
+from pipeline.ledger.fetching import execute, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,12 @@ class DueLanes:
             "grace": self._grace,
             "limit": limit,
         }
-        async with self._engine.connect() as connection:
-            return (await connection.execute(statement("mark_hints_lost"), values)).rowcount
+        return await execute(self._engine, statement("mark_hints_lost"), values)
 
     async def release(self, code: FailureCode, *, limit: int) -> int:
         """Make lanes with this wait code due now. Returns their number."""
         values = {"code": code, "limit": limit}
-        async with self._engine.connect() as connection:
-            return (await connection.execute(statement("resume_waiting"), values)).rowcount
+        return await execute(self._engine, statement("resume_waiting"), values)
 
     async def sweep(
         self,
@@ -72,24 +71,24 @@ class DueLanes:
         lanes of `patient` classes are queued again only when `patience_s` overdue, or
         `low_patience_s` if their events have low priority.
         """
-        async with self._engine.connect() as connection:
-            rows = await connection.execute(
-                statement("sweep"),
-                {
-                    "limit": limit,
-                    "patient": [project_id for project_id, low in patient if not low],
-                    "patient_low": [project_id for project_id, low in patient if low],
-                    "patience": timedelta(seconds=patience_s),
-                    "low_patience": timedelta(seconds=low_patience_s),
-                    "grace": self._grace,
-                    "lease": self._lease,
-                    # A lease whose heartbeat is on time has more time left than this.
-                    "late": self._lease * (1 - 1.2 / BEATS),
-                    "stages": list(StageName),
-                    "sessions": not behind_pooler(self._engine),
-                },
-            )
-            return [
-                Swept(Hint(r.lane_id, r.fence, StageName(r.stage), low=r.low), r.project_id, r.was)
-                for r in rows
-            ]
+        rows = await fetch(
+            self._engine,
+            statement("sweep"),
+            {
+                "limit": limit,
+                "patient": [project_id for project_id, low in patient if not low],
+                "patient_low": [project_id for project_id, low in patient if low],
+                "patience": timedelta(seconds=patience_s),
+                "low_patience": timedelta(seconds=low_patience_s),
+                "grace": self._grace,
+                "lease": self._lease,
+                # A lease whose heartbeat is on time has more time left than this.
+                "late": self._lease * (1 - 1.2 / BEATS),
+                "stages": list(StageName),
+                "sessions": not behind_pooler(self._engine),
+            },
+        )
+        return [
+            Swept(Hint(r.lane_id, r.fence, StageName(r.stage), low=r.low), r.project_id, r.was)
+            for r in rows
+        ]

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.accounting.balance import WAITING_SINCE
 from pipeline.domain.backpressure import Load
 from pipeline.domain.lanes import LaneClass
+from pipeline.ledger.fetching import fetch, fetch_value
 from pipeline.ledger.tables import events, lanes, shadows
 
 # Long enough to average over batches, short enough to follow a change.
@@ -33,8 +34,7 @@ class LoadView:
 
     async def is_used(self) -> bool:
         """Tell if an event has ever been accepted; False for a new installation."""
-        async with self._engine.connect() as connection:
-            return bool(await connection.scalar(select(exists().select_from(lanes))))
+        return bool(await fetch_value(self._engine, select(exists().select_from(lanes))))
 
     async def lanes(self) -> Mapping[LaneClass, int]:
         """Return the number of busy lanes of each class, those of the project's replays included.
@@ -43,13 +43,13 @@ class LoadView:
         """
         busy = func.sum(func.count()).over(partition_by=[OWNER, LOW])
         query = (
-            select(lanes.c.project_id, LOW, busy)
+            select(lanes.c.project_id, LOW.label("low"), busy.label("busy"))
             .select_from(OWNED)
             .where(BUSY)
             .group_by(lanes.c.project_id, OWNER, LOW)
         )
-        async with self._engine.connect() as connection:
-            return {(row[0], row[1]): int(row[2]) for row in await connection.execute(query)}
+        rows = await fetch(self._engine, query)
+        return {(row.project_id, row.low): int(row.busy) for row in rows}
 
     async def look(self, *, scope_events: int) -> Load:
         """Return the present load; `deep` holds the lanes with at least `scope_events` events."""

@@ -1,4 +1,7 @@
-"""Rows of one statement, in a transaction of its own."""
+"""One statement in a transaction of its own.
+
+A statement that writes and returns rows needs an engine in autocommit: reads are not committed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,30 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 async def fetch(
     engine: AsyncEngine, query: Executable, values: Mapping[str, Any] | None = None
 ) -> Sequence[Row[Any]]:
-    """Execute a statement and return its rows. `engine`: one in autocommit."""
+    """Execute a statement and return its rows."""
     async with engine.connect() as connection:
-        rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
-        return rows
+        return (await connection.execute(query, values)).all()
+
+
+async def fetch_row(
+    engine: AsyncEngine, query: Executable, values: Mapping[str, Any] | None = None
+) -> Row[Any] | None:
+    """Execute a statement and return its only row, or None."""
+    async with engine.connect() as connection:
+        return (await connection.execute(query, values)).one_or_none()
+
+
+async def fetch_value(
+    engine: AsyncEngine, query: Executable, values: Mapping[str, Any] | None = None
+) -> Any:
+    """Execute a statement and return the first value of its first row, or None."""
+    async with engine.connect() as connection:
+        return await connection.scalar(query, values)
+
+
+async def execute(
+    engine: AsyncEngine, query: Executable, values: Mapping[str, Any] | None = None
+) -> int:
+    """Execute a statement and commit. Returns the number of rows that it changed."""
+    async with engine.begin() as connection:
+        return (await connection.execute(query, values)).rowcount

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.decay import Accesses
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.tables import memory_accesses
 from pipeline.memories.sql import statement
@@ -31,12 +32,10 @@ class AccessCounts:
         query = select(table.c.memory_id, table.c.accesses, table.c.last_at).where(
             table.c.project_id == project_id, among(table.c.memory_id, ids)
         )
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await fetch(self._engine, query)
         return {row.memory_id: Accesses(row.accesses, row.last_at) for row in rows}
 
     async def add(self, counts: Mapping[UUID, int]) -> None:
         """Add numbers of accesses. Memories that are deleted by now are left out."""
         values = {"ids": list(counts), "counts": list(counts.values())}
-        async with self._engine.begin() as connection:
-            await connection.execute(_ADD, values)
+        await execute(self._engine, _ADD, values)

@@ -35,6 +35,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
 from pipeline.ledger.owned_rows import ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
@@ -170,13 +171,11 @@ class MemoryHistory:
             .join(messages, source)
             .where(memories.c.project_id == project_id, memories.c.id.in_(memory_ids))
         )
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await fetch(self._engine, query)
         return {row.id: {"role": row.role, "content": row.content} for row in rows}
 
     async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
-        async with self._engine.connect() as connection:
-            return [_entry(row) for row in (await connection.execute(query)).all()]
+        return [_entry(row) for row in await fetch(self._engine, query)]
 
 
 def _mine(project_id: ProjectId) -> ColumnElement[bool]:

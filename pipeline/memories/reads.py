@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.tables import memory_reads
 from pipeline.memories.sql import statement
 
@@ -62,8 +63,7 @@ class MemoryReads:
             "scores": [read.score for read in reads],
             "most": MOST_OF_A_MEMORY,
         }
-        async with self._engine.begin() as connection:
-            await connection.execute(_ADD, values)
+        await execute(self._engine, _ADD, values)
 
     async def of(self, project_id: ProjectId, memory_id: UUID) -> list[MemoryRead]:
         """The sampled reads of a memory, newest first."""
@@ -74,6 +74,5 @@ class MemoryReads:
             .order_by(memory_reads.c.id.desc())
             .limit(MOST_OF_A_MEMORY)
         )
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
+        rows = await fetch(self._engine, query)
         return [MemoryRead(**row._asdict()) for row in rows]

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 
 from pipeline.domain.vectors import FLOAT32, from_bytes
-from pipeline.ledger.fetching import fetch
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.tables import ACTIVE, events, memories, messages, shadows
 from pipeline.memories.rows import as_memory
@@ -110,8 +110,7 @@ class MemoryVectors(VectorSource):
 
     async def mark_foreign_stale(self, embedder: str) -> None:
         """Mark memories with vectors of another embedder as stale."""
-        async with self._single.connect() as connection:
-            await connection.execute(statement("mark_foreign_stale"), {"embedder": embedder})
+        await execute(self._single, statement("mark_foreign_stale"), {"embedder": embedder})
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
         """Return stale memories with vectors of another embedder, if `index` is the live one."""

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import FailureCode
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import execute, fetch, fetch_row, fetch_value
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import cooldowns, shadows
 
@@ -105,8 +106,7 @@ class Circuits:
             .values(probe_at=func.now() + PROBE_EVERY)
             .returning(cooldowns.c.provider)
         )
-        async with self._engine.connect() as connection:
-            return Permit.REFUSED if await connection.scalar(probe) is None else Permit.PROBE
+        return Permit.REFUSED if await fetch_value(self._engine, probe) is None else Permit.PROBE
 
     async def failed(
         self,
@@ -145,8 +145,7 @@ class Circuits:
                 "code": code,
             },
         )
-        async with self._engine.connect() as connection:
-            await connection.execute(upsert)
+        await execute(self._engine, upsert)
 
     async def _owner_of(self, project_id: ProjectId | None) -> ProjectId | None:
         """The project that a replay belongs to, so that its failures count as that project's.
@@ -155,22 +154,19 @@ class Circuits:
         whose failures open the circuit for all.
         """
         query = select(shadows.c.project_id).where(shadows.c.id == project_id)
-        async with self._engine.connect() as connection:
-            owner: ProjectId | None = await connection.scalar(query)
+        owner: ProjectId | None = await fetch_value(self._engine, query)
         return owner or project_id
 
     async def answered(self, provider: str) -> None:
         """Close the circuit: the provider has answered."""
-        async with self._engine.connect() as connection:
-            await connection.execute(delete(cooldowns).where(cooldowns.c.provider == provider))
+        await execute(self._engine, delete(cooldowns).where(cooldowns.c.provider == provider))
 
     async def failure(self, provider: str) -> CallFailure | None:
         """The last failed call; None if the provider has answered since."""
         query = select(cooldowns.c.code, cooldowns.c.cause, cooldowns.c.failures).where(
             cooldowns.c.provider == provider
         )
-        async with self._engine.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await fetch_row(self._engine, query)
         if row is None:
             return None
         rejected = row.code == FailureCode.LLM_REJECTED
@@ -183,17 +179,16 @@ class Circuits:
             _in_use(),
             func.coalesce(cooldowns.c.project_id, project_id) == project_id,
         )
-        async with self._engine.connect() as connection:
-            rows = await connection.execute(query.order_by(cooldowns.c.since))
-            return [CoolDown(**row._asdict()) for row in rows]
+        rows = await fetch(self._engine, query.order_by(cooldowns.c.since))
+        return [CoolDown(**row._asdict()) for row in rows]
 
     async def down(self) -> tuple[int, int]:
         """Number of open circuits in use, and the number of those that are due for a probe."""
         due = func.count().filter(cooldowns.c.probe_at <= func.now())
-        query = select(func.count(), due).select_from(cooldowns).where(_in_use())
-        async with self._engine.connect() as connection:
-            row = (await connection.execute(query)).one()
-        return row[0], row[1]
+        columns = (func.count().label("down"), due.label("due"))
+        query = select(*columns).select_from(cooldowns).where(_in_use())
+        [row] = await fetch(self._engine, query)
+        return row.down, row.due
 
 
 def _in_use() -> ColumnElement[bool]:

@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
+from pipeline.ledger.fetching import execute, fetch_value
 from pipeline.ledger.tables import kept_answers, lanes
 
 
@@ -27,8 +28,7 @@ class KeptAnswers:
         query = select(table.answer).where(
             table.lane_id == scope.lane_id, table.digest == digest, table.expires_at > func.now()
         )
-        async with self._engine.connect() as connection:
-            answer: Mapping[str, Any] | None = await connection.scalar(query)
+        answer: Mapping[str, Any] | None = await fetch_value(self._engine, query)
         return answer
 
     async def keep(
@@ -57,5 +57,4 @@ class KeptAnswers:
             .from_select(names, lane)
             .on_conflict_do_update(index_elements=["lane_id", "digest"], set_={"expires_at": until})
         )
-        async with self._engine.connect() as connection:
-            await connection.execute(again)
+        await execute(self._engine, again)

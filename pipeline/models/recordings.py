@@ -14,6 +14,7 @@ from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.tables import entities, relations, stage_runs
 
 
@@ -28,8 +29,7 @@ class Recordings:
         query = select(stage_runs.c.stage, stage_runs.c.output).where(
             stage_runs.c.batch_id == batch_id, stage_runs.c.output.is_not(None)
         )
-        async with self._engine.connect() as connection:
-            return {row.stage: row.output for row in await connection.execute(query)}
+        return {row.stage: row.output for row in await fetch(self._engine, query)}
 
     async def same_relations(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, UUID]:
         """For relations of another scope, the current relation of `scope` that equals each.
@@ -51,5 +51,4 @@ class Recordings:
             query = query.join(their, their.c.id == recorded.c[f"{name}_id"]).join(
                 our, and_(our.c.id == ours.c[f"{name}_id"], our.c.name_key == their.c.name_key)
             )
-        async with self._engine.connect() as connection:
-            return {row.recorded: row.ours for row in await connection.execute(query)}
+        return {row.recorded: row.ours for row in await fetch(self._engine, query)}

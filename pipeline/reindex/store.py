@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.vectors import to_bytes
+from pipeline.ledger.fetching import execute, fetch_value
 from pipeline.ledger.locks import advisory_lock
 from pipeline.ledger.tables import own_collections, rebuilt, vector_indexes
 from pipeline.memories.vectors import MemoryVectors
@@ -96,8 +97,7 @@ class Indexes:
     async def known(self, name: str) -> bool:
         """Tell if this index is being built, complete or live."""
         query = select(vector_indexes.c.name).where(vector_indexes.c.name == name)
-        async with self._single.connect() as connection:
-            return await connection.scalar(query) is not None
+        return await fetch_value(self._single, query) is not None
 
     async def begin(self, name: str, embedder: str) -> None:
         """Start or continue the build of this index, and drop any other unfinished one."""
@@ -116,10 +116,8 @@ class Indexes:
 
     async def whole(self, name: str) -> None:
         """Record that the build of this index is complete."""
-        async with self._single.connect() as connection:
-            await connection.execute(
-                update(vector_indexes).where(vector_indexes.c.name == name).values(state="WHOLE")
-            )
+        build = update(vector_indexes).where(vector_indexes.c.name == name)
+        await execute(self._single, build.values(state="WHOLE"))
 
     async def built(self, done: Sequence[Projection], *, reembedded: bool) -> None:
         """Record rows that were written to the index.
@@ -131,13 +129,11 @@ class Indexes:
             "versions": [row.version for row in done],
             "vectors": [to_bytes(row.vector) if reembedded else None for row in done],
         }
-        async with self._single.connect() as connection:
-            await connection.execute(statement("record_built"), values)
+        await execute(self._single, statement("record_built"), values)
 
     async def done(self) -> int:
         """Return the number of vectors in the index under construction."""
-        async with self._single.connect() as connection:
-            return await connection.scalar(select(func.count()).select_from(rebuilt)) or 0
+        return await fetch_value(self._single, select(func.count()).select_from(rebuilt)) or 0
 
 
 async def _named(connection: AsyncConnection, state: str) -> str | None:

@@ -22,6 +22,7 @@ from pipeline.domain.lanes import Hint
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import looked_up, shown
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.owned_rows import ListPage
@@ -208,22 +209,18 @@ class Shadows:
 
         Its lane becomes idle, and a worker that still runs loses its fence.
         """
-        async with self._engine.begin() as connection:
-            await connection.execute(
-                update(lanes)
-                .where(lanes.c.id == shadow.apart.lane_id)
-                .values(state="IDLE", due_at=None, fence=lanes.c.fence + 1)
-            )
+        lane = update(lanes).where(lanes.c.id == shadow.apart.lane_id)
+        idle = lane.values(state="IDLE", due_at=None, fence=lanes.c.fence + 1)
+        await execute(self._engine, idle)
 
     async def vectors(self, shadow: Shadow) -> dict[str, list[UUID]]:
         """Map each embedder to the ids of the shadow's memories with vectors of this embedder."""
         query = (
-            select(memories.c.embedder, func.array_agg(memories.c.id))
+            select(memories.c.embedder, func.array_agg(memories.c.id).label("ids"))
             .where(memories.c.lane_id == shadow.apart.lane_id)
             .group_by(memories.c.embedder)
         )
-        async with self._engine.connect() as connection:
-            return {row[0]: list(row[1]) for row in await connection.execute(query)}
+        return {row.embedder: list(row.ids) for row in await fetch(self._engine, query)}
 
     async def erase(self, shadow: Shadow) -> None:
         """Delete all rows of the shadow, including the shadow itself."""

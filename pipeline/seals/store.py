@@ -20,6 +20,7 @@ from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.engine import is_locked
 from pipeline.ledger.failures import is_out_of_reach
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import projects, seal_checkpoints, seal_projects
 from pipeline.seals.chain import Fault
@@ -136,8 +137,7 @@ class Seals:
         other.
         """
         values = {"key_id": self.keys.current if self.keys else None, "idle": IDLE}
-        async with self._engine.connect() as connection:
-            due = (await connection.execute(statement("due_projects"), values)).all()
+        due = await fetch(self._engine, statement("due_projects"), values)
         telemetry.seals_oldest_seconds.set(max((row.age_s or 0.0 for row in due), default=0.0))
         if not self.keys:
             return 0
@@ -248,8 +248,7 @@ class Seals:
     async def _checkpoints(self, project_id: ProjectId, query: Select[Any]) -> Sequence[Checkpoint]:
         """The rows of a query that are of this project, with the check of their signatures."""
         mine = query.where(seal_checkpoints.c.project_id == project_id)
-        async with self._snapshots.connect() as connection:
-            rows = (await connection.execute(mine)).all()
+        rows = await fetch(self._snapshots, mine)
         return [
             value_of(Checkpoint, row, root=row.root.hex(), valid=is_checkpoint(self.keys, row))
             for row in rows

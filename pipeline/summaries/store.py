@@ -20,6 +20,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.summaries import SummaryState, SummaryTask, SummaryUpdate, SummaryVersion
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
+from pipeline.ledger.fetching import execute, fetch, fetch_value
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import events, lanes, messages, summaries, summary_states
 from pipeline.summaries.sql import statement
@@ -50,15 +51,13 @@ class Summaries:
     async def claim_due(self, *, limit: int, lease_s: float) -> list[DueSummary]:
         """Take the scopes whose next version is due; they are due again after `lease_s`."""
         values = {"limit": limit, "lease": timedelta(seconds=lease_s)}
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(statement("claim_due"), values)).all()
+        rows = await fetch(self._engine, statement("claim_due"), values)
         return [DueSummary(row.lane_id, ProjectId(row.project_id)) for row in rows]
 
     async def claim(self, lane_id: UUID, *, lease_s: float) -> bool:
         """Claim a due summary for `lease_s`. False if another worker makes it, or it is not due."""
         values = {"lane_id": lane_id, "lease": timedelta(seconds=lease_s)}
-        async with self._engine.connect() as connection:
-            return await connection.scalar(statement("claim"), values) is not None
+        return await fetch_value(self._engine, statement("claim"), values) is not None
 
     async def task(self, lane_id: UUID) -> SummaryTask | None:
         """The due summary of a scope with its messages; None if it is not due any more.
@@ -122,8 +121,7 @@ class Summaries:
             "prompt": usage.prompt,
             "kept": KEPT_VERSIONS,
         }
-        async with self._engine.connect() as connection:
-            return await connection.scalar(statement("save"), values) is not None
+        return await fetch_value(self._engine, statement("save"), values) is not None
 
     async def postpone(self, task: SummaryTask, reason: str, *, delay_s: float) -> None:
         """Keep the previous version, and try again after `delay_s` seconds."""
@@ -137,10 +135,9 @@ class Summaries:
         self, task: SummaryTask, reason: str | None, delay: timedelta | None
     ) -> None:
         values = {"lane_id": task.lane_id, "version": task.version, "epoch": task.epoch}
-        async with self._engine.connect() as connection:
-            await connection.execute(
-                statement("postpone"), {**values, "reason": reason, "delay": delay}
-            )
+        await execute(
+            self._engine, statement("postpone"), {**values, "reason": reason, "delay": delay}
+        )
 
     async def page(
         self, scope: Scope, *, limit: int, offset: int

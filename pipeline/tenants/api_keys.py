@@ -31,6 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId, Right
+from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
 from pipeline.ledger.tables import api_keys, members, organizations, projects, user_tokens
 from pipeline.tenants.projects import Project
 from pipeline.tenants.secret import Secret
@@ -133,8 +134,7 @@ class ApiKeys:
     async def is_owner(self, organization_id: OrganizationId, project_id: UUID, email: str) -> bool:
         """Tell if this person is an OWNER of this project of the organization."""
         query = select(_owned(email, organization_id).where(projects.c.id == project_id).exists())
-        async with self._engine.connect() as connection:
-            return bool(await connection.scalar(query))
+        return bool(await fetch_value(self._engine, query))
 
     async def last_admin(self) -> Grant:
         """Return the grant of the operator's oldest lasting admin key, without the key.
@@ -152,8 +152,7 @@ class ApiKeys:
             .order_by(api_keys.c.created_at)
             .limit(1)
         )
-        async with self._engine.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await fetch_row(self._engine, query)
         if row is None:
             raise NotFound("This database has no operator: run `pipeline.migrate` first.")
         own = OrganizationId(row.organization_id)
@@ -198,8 +197,7 @@ class ApiKeys:
     async def of_project(self, project_id: ProjectId) -> Sequence[ApiKey]:
         """Return all keys of the project, newest first, including revoked and expired ones."""
         query = _listed().where(api_keys.c.project_id == project_id)
-        async with self._engine.connect() as connection:
-            rows = await connection.execute(query.order_by(api_keys.c.created_at.desc()))
+        rows = await fetch(self._engine, query.order_by(api_keys.c.created_at.desc()))
         return [_as_key(row) for row in rows]
 
     async def revoke(self, by: Grant, key_id: UUID, *, descendants: bool = False) -> None:

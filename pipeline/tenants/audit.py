@@ -16,6 +16,7 @@ from sqlalchemy import BigInteger, SmallInteger, Uuid, bindparam, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import api_keys, audit_entries
 from pipeline.tenants.api_keys import Grant
@@ -109,6 +110,5 @@ class AuditLog:
         )
         if key_id is not None:
             query = query.where(audit_entries.c.key_id == key_id)
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query.limit(limit))).all()
+        rows = await fetch(self._engine, query.limit(limit))
         return [AuditEntry(**row._asdict()) for row in rows]

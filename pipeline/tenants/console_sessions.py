@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.ledger.fetching import execute, fetch_value
 from pipeline.ledger.tables import api_keys, console_sessions
 from pipeline.tenants.api_keys import Grant
 from pipeline.tenants.secret import Secret
@@ -63,15 +64,13 @@ class ConsoleSessions:
                 console_sessions.c.expires_at > func.now(),
             )
         )
-        async with self._engine.connect() as connection:
-            digest: bytes | None = await connection.scalar(query)
+        digest: bytes | None = await fetch_value(self._engine, query)
         return digest
 
     async def close(self, token: Secret) -> None:
         """End a session; one that has ended is left as it is."""
         query = delete(console_sessions).where(console_sessions.c.digest == token.digest)
-        async with self._engine.begin() as connection:
-            await connection.execute(query)
+        await execute(self._engine, query)
 
     async def _make(self, key_id: UUID, lifetime: timedelta, *, link: bool) -> Secret:
         """Store a new token, and delete those that have expired."""

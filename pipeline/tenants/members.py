@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.tables import api_keys, members, projects
 from pipeline.tenants.api_keys import lock_organization, made_by, revoke_keys
 
@@ -49,8 +50,7 @@ class Members:
             .where(members.c.project_id.in_(project_ids))
             .order_by(members.c.created_at, members.c.email)
         )
-        async with self._engine.connect() as connection:
-            rows = await connection.execute(query)
+        rows = await fetch(self._engine, query)
         return [
             Member(row.project_id, row.email, MemberRole(row.role), row.created_at) for row in rows
         ]
@@ -64,9 +64,7 @@ class Members:
             {"project_id": project_id, "email": email, "role": role} for project_id in project_ids
         ]
         query = insert(members).values(rows).on_conflict_do_nothing()
-        async with self._engine.begin() as connection:
-            added = await connection.execute(query)
-        if not added.rowcount:
+        if not await execute(self._engine, query):
             raise Conflict("This is a member's email already; change the role with PUT.")
 
     async def change(self, project_ids: Sequence[ProjectId], email: str, role: MemberRole) -> None:

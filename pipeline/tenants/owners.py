@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import COUNTED
+from pipeline.ledger.fetching import execute, fetch, fetch_value
 from pipeline.ledger.tables import lanes, owners
 from pipeline.tenants.sql import statement
 
@@ -104,8 +105,7 @@ class Owners:
         """
         values = {"project_id": project_id, "kinds": list(KINDS), "counted": COUNTED}
         values |= {"registered": registered}
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(statement("owner_totals"), values)).all()
+        rows = await fetch(self._engine, statement("owner_totals"), values)
         return dict.fromkeys(KINDS, 0) | {row.kind: row.number for row in rows}
 
     async def _owners(
@@ -127,8 +127,7 @@ class Owners:
             "kinds": [owner.kind for owner in described],
             "ids": [owner.id for owner in described],
         }
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(statement("owners_metadata"), values)).all()
+        rows = await fetch(self._engine, statement("owners_metadata"), values)
         return {(row.kind, row.id): row.metadata for row in rows}
 
     async def named(self, project_id: ProjectId, kind: str, owner_id: str) -> bool:
@@ -139,8 +138,7 @@ class Owners:
         row = select(owners.c.id).where(
             owners.c.project_id == project_id, owners.c.kind == kind, owners.c.id == owner_id
         )
-        async with self._engine.connect() as connection:
-            return bool(await connection.scalar(select(lane.exists() | row.exists())))
+        return bool(await fetch_value(self._engine, select(lane.exists() | row.exists())))
 
     async def register(
         self,
@@ -158,5 +156,4 @@ class Owners:
         again = query.on_conflict_do_update(
             index_elements=key, set_=known | {"updated_at": func.now()}
         )
-        async with self._engine.connect() as connection:
-            await connection.execute(again)
+        await execute(self._engine, again)

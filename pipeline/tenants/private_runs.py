@@ -35,6 +35,7 @@ from pipeline.domain.events import EventType, Status
 from pipeline.domain.incognito import incognito_id
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
 from pipeline.ledger.tables import book_entries, lanes, private_runs
 
 NO_SUCH_RUN = "This run is neither temporary nor incognito."
@@ -140,8 +141,7 @@ class PrivateRuns:
         query = select(private_runs).where(
             _this(project_id, run_id), private_runs.c.privacy != ENDED
         )
-        async with self._engine.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await fetch_row(self._engine, query)
         if row is None:
             raise NotFound(NO_SUCH_RUN)
         return _run(run_id, row)
@@ -153,8 +153,7 @@ class PrivateRuns:
         query = select(private_runs.c.digest).where(
             _this(scope.project_id, scope.run_id), private_runs.c.privacy == Privacy.INCOGNITO
         )
-        async with self._engine.connect() as connection:
-            return await connection.scalar(query) is not None
+        return await fetch_value(self._engine, query) is not None
 
     async def count_incognito(self, project_id: ProjectId) -> UUID:
         """Count an incognito add in the books. Returns the id of its event, which is not stored."""
@@ -174,8 +173,7 @@ class PrivateRuns:
         if after is not None:
             last = (after.expires_at, after.project_id, after.digest)
             query = query.where(tuple_(*place) > tuple_(*last))
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query.order_by(*place).limit(limit))).all()
+        rows = await fetch(self._engine, query.order_by(*place).limit(limit))
         return [
             RunEnd(ProjectId(row.project_id), row.run_id, row.expires_at, row.digest, row.overdue)
             for row in rows

@@ -15,6 +15,7 @@ from pipeline.domain.decay import Decay
 from pipeline.domain.errors import NotFound, ProjectGone
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
+from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import api_keys, lanes, organizations, projects, queue_samples
@@ -79,8 +80,7 @@ class Projects:
 
     async def any(self) -> bool:
         """Tell if the database has a project at all."""
-        async with self._engine.connect() as connection:
-            return await connection.scalar(select(projects.c.id).limit(1)) is not None
+        return await fetch_value(self._engine, select(projects.c.id).limit(1)) is not None
 
     async def create(self, name: str, *, operator: bool = False) -> tuple[Project, str]:
         """Create an organization with its first project and return its admin key.
@@ -104,8 +104,8 @@ class Projects:
     async def organization(self, organization_id: OrganizationId) -> Organization:
         """Return an existing organization by its id."""
         query = select(organizations).where(organizations.c.id == organization_id)
-        async with self._engine.connect() as connection:
-            return Organization(**(await connection.execute(query)).one()._asdict())
+        [row] = await fetch(self._engine, query)
+        return Organization(**row._asdict())
 
     async def add(
         self, organization_id: OrganizationId, name: str, description: str | None = None
@@ -120,8 +120,7 @@ class Projects:
             text("settings ? 'allowed_origins'"),
             text("settings -> 'allowed_origins' ? CAST(:origin AS text)"),
         )
-        async with self._engine.connect() as connection:
-            row = await connection.scalar(allowing.limit(1), {"origin": origin})
+        row = await fetch_value(self._engine, allowing.limit(1), {"origin": origin})
         return row is not None
 
     async def of(self, organization_id: OrganizationId, project_id: UUID) -> Project:
@@ -129,8 +128,7 @@ class Projects:
         query = select(projects.c.id, projects.c.organization_id, projects.c.name).where(
             projects.c.organization_id == organization_id, projects.c.id == project_id
         )
-        async with self._engine.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        row = await fetch_row(self._engine, query)
         if row is None:
             raise NotFound(NO_SUCH_PROJECT)
         return Project(ProjectId(row.id), OrganizationId(row.organization_id), row.name)
@@ -143,8 +141,7 @@ class Projects:
             projects.c.organization_id == organization_id,
             *([projects.c.id == only] if only else []),
         )
-        async with self._engine.connect() as connection:
-            rows = await connection.execute(query.order_by(projects.c.created_at, projects.c.id))
+        rows = await fetch(self._engine, query.order_by(projects.c.created_at, projects.c.id))
         return [ProjectView(**row._asdict()) for row in rows]
 
     async def change(

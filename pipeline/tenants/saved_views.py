@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.tables import saved_views
 from pipeline.tenants.projects import keep
 
@@ -43,8 +44,7 @@ class SavedViews:
             .where(saved_views.c.project_id == project_id)
             .order_by(saved_views.c.name, saved_views.c.id)
         )
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query.limit(MOST_VIEWS))).all()
+        rows = await fetch(self._engine, query.limit(MOST_VIEWS))
         return [SavedView(**row._asdict()) for row in rows]
 
     async def save(
@@ -65,6 +65,5 @@ class SavedViews:
         query = delete(saved_views).where(
             saved_views.c.project_id == project_id, saved_views.c.id == view_id
         )
-        async with self._engine.begin() as connection:
-            if not (await connection.execute(query)).rowcount:
-                raise NotFound(NO_SUCH_VIEW)
+        if not await execute(self._engine, query):
+            raise NotFound(NO_SUCH_VIEW)

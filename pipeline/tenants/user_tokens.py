@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import ProjectId, Right
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.tables import user_tokens
 from pipeline.tenants.api_keys import Grant
 from pipeline.tenants.projects import keep
@@ -83,8 +84,7 @@ class UserTokens:
         if user_id is not None:
             query = query.where(user_tokens.c.user_id == user_id)
         query = query.order_by(user_tokens.c.created_at.desc(), user_tokens.c.id)
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query.limit(MOST_LISTED))).all()
+        rows = await fetch(self._engine, query.limit(MOST_LISTED))
         return [_as_token(row) for row in rows]
 
     async def revoke(self, project_id: ProjectId, token_id: UUID) -> None:
@@ -92,17 +92,15 @@ class UserTokens:
         query = delete(user_tokens).where(
             user_tokens.c.project_id == project_id, user_tokens.c.id == token_id
         )
-        async with self._engine.begin() as connection:
-            if not (await connection.execute(query)).rowcount:
-                raise NotFound(NO_SUCH_TOKEN)
+        if not await execute(self._engine, query):
+            raise NotFound(NO_SUCH_TOKEN)
 
     async def revoke_all(self, project_id: ProjectId, user_id: str) -> int:
         """End all tokens of a user. Returns their number."""
         query = delete(user_tokens).where(
             user_tokens.c.project_id == project_id, user_tokens.c.user_id == user_id
         )
-        async with self._engine.begin() as connection:
-            return (await connection.execute(query)).rowcount
+        return await execute(self._engine, query)
 
 
 def _as_token(row: Row[Any]) -> UserToken:

@@ -38,7 +38,7 @@ from pipeline.domain.messages import Role
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import NO_VECTOR, from_bytes
-from pipeline.ledger.fetching import fetch
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
@@ -119,8 +119,7 @@ class TurnVectors(VectorSource):
     async def mark_foreign_stale(self, embedder: str) -> None:
         """Mark turns with vectors of another embedder as stale."""
         query = update(turn_vectors).where(turn_vectors.c.embedder.is_distinct_from(embedder))
-        async with self._single.connect() as connection:
-            await connection.execute(query.values(projected_version=0))
+        await execute(self._single, query.values(projected_version=0))
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
         """Return stale turns with vectors of another embedder, if `index` is the live one."""

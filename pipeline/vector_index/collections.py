@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.scope import Scope
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.tables import lanes, vector_collections
 from pipeline.vector_index.sql import statement
 
@@ -38,9 +39,8 @@ class Collections:
         """Return the collections with this prefix, and the number of records at the last check."""
         columns = (vector_collections.c.name, vector_collections.c.records)
         query = select(*columns).where(func.starts_with(vector_collections.c.name, prefix))
-        async with self._single.connect() as connection:
-            rows = await connection.execute(query)
-            return {row.name: row.records for row in rows}
+        rows = await fetch(self._single, query)
+        return {row.name: row.records for row in rows}
 
     async def note(self, name: str, records: int | None = None) -> None:
         """Record that a collection exists, with its number of records; None leaves the number."""
@@ -51,14 +51,12 @@ class Collections:
             if records is None
             else row.on_conflict_do_update(index_elements=key, set_={"records": records})
         )
-        async with self._single.connect() as connection:
-            await connection.execute(query)
+        await execute(self._single, query)
 
     async def forget(self, names: Iterable[str]) -> None:
         """Remove these collections from the list."""
         query = delete(vector_collections).where(vector_collections.c.name.in_(list(names)))
-        async with self._single.connect() as connection:
-            await connection.execute(query)
+        await execute(self._single, query)
 
     async def mark_stale(
         self, names: Collection[str], collection_of: Callable[[Scope], str], *, embedder: str

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.ledger.fetching import execute
 from pipeline.ledger.statements import Direct
 from pipeline.ports import VectorRecord
 from pipeline.vector_index.collections import Collections
@@ -104,8 +105,7 @@ class VectorSource(ABC):
             "vectors": [to_bytes(row.vector) for row in done],
             "embedder": embedder,
         }
-        async with self._single.connect() as connection:
-            await connection.execute(statement("replace_vectors", table=self.table), values)
+        await execute(self._single, statement("replace_vectors", table=self.table), values)
 
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
         """Record that the index has these versions.

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
-from pipeline.ledger.fetching import fetch
+from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
 from pipeline.webhooks.sql import statement
@@ -229,8 +229,7 @@ class Webhooks:
             "most_silent": most_silent,
             "silent_for": SILENT_FOR,
         }
-        async with self._engine.connect() as connection:
-            await connection.execute(statement("record_try"), values)
+        await execute(self._engine, statement("record_try"), values)
 
     async def forget(self) -> None:
         """Delete old deliveries: ended ones, and unsent ones of disabled webhooks."""
@@ -246,8 +245,7 @@ class Webhooks:
         """
         why = f"More than {most} deliveries of this webhook waited: the oldest are given up."
         values = {"most": most, "limit": FORGOTTEN_AT_ONCE, "why": why}
-        async with self._engine.connect() as connection:
-            return (await connection.execute(statement("give_up_deliveries"), values)).rowcount
+        return await execute(self._engine, statement("give_up_deliveries"), values)
 
 
 def _is_webhook(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:
