@@ -107,15 +107,15 @@ async def list_events(
     missing, because the owner has more than 20,000 scopes.
     """
     wanted = query.filter(ids)
-    rows = await api.stores.ledger.events.page(
+    listed = await api.stores.ledger.events.page(
         project.id, wanted, limit=page.limit, offset=page.offset
     )
 
     def build() -> EventsPageJson:
-        shown = [event_responses.event(event) for event in rows.events]
-        return cast("EventsPageJson", scoped(page, shown, rows, http))
+        shown = [event_responses.event(event) for event in listed.rows]
+        return cast("EventsPageJson", scoped(page, shown, listed, http))
 
-    return await answer(build, rows=ROWS_OF_AN_EVENT * len(rows.events), characters=0)
+    return await answer(build, rows=ROWS_OF_AN_EVENT * len(listed.rows), characters=0)
 
 
 @router.post("/v1/event/{event_id}/cancel/")

@@ -25,10 +25,8 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     FromClause,
-    Integer,
     Select,
     and_,
-    bindparam,
     case,
     cast,
     exists,
@@ -55,16 +53,24 @@ from pipeline.ledger.filter_conditions import (
     one_of,
     shown,
 )
+from pipeline.ledger.owned_rows import (
+    FEW_LANES,
+    MOST,
+    MOST_LANES,
+    OF_LANES,
+    PAGE_END,
+    ZERO,
+    LaneRows,
+    first,
+    newest_keys,
+    rows_of_each,
+)
 from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import events, lanes
 
-# Maximum number of lanes, the newest ones, whose events are counted or read for a page.
-MOST_LANES = 2 * COUNTED
 # Lanes that are read besides one for each event up to the end of the page: adds that were accepted
 # together have the same time. If they are too few, WIDER times as many are read.
 SPARE_LANES, WIDER = 100, 8
-# Lanes in which rare events are looked for before those of the project are read.
-FEW_LANES = 1_000
 # Newest events of the project, at least, among which those of an owner with more than MOST_LANES
 # are looked for.
 MOST_EVENTS = 10 * COUNTED
@@ -79,10 +85,8 @@ FIRST, LAST = (
     cast(literal_column(f"'{bound}'"), DateTime(timezone=True))
     for bound in ("-infinity", "infinity")
 )
-# Parameters of the statements: the end of the page, and the most lanes and events that are read.
-PAGE_END, OF_LANES, MOST = (
-    bindparam(name, type_=Integer) for name in ("page_end", "of_lanes", "most")
-)
+# Events as rows of an owner's list, for their key and order.
+EVENTS = LaneRows(events)
 # A statement for a shape, and its values besides those of the filter.
 Step = tuple[Callable[[EventShape], Select[Any]], Mapping[str, int]]
 
@@ -106,22 +110,13 @@ class OwnerCount:
 async def page_of_owner(
     direct: Direct, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
 ) -> OwnerPage:
-    """A page of events of an owner.
-
-    Each statement returns the first events in their order, so the longest of the answers is right
-    as far as it goes.
-    """
+    """A page of events of an owner."""
     last = offset + limit
-    longest: list[UUID] = []
     shaped, values = event_shape(wanted)
-    for build, own_values in _pages(shaped, last):
-        query = await SHAPES.of(build, shaped)
-        rows = await direct.rows(query, {"in_project": project_id, **values, **own_values})
-        ids = [row.id for row in rows if row.id is not None]
-        if len(ids) == last or rows[0].whole:
-            return OwnerPage(ids[offset:], whole=True)
-        longest = max(longest, ids, key=len)
-    return OwnerPage(longest[offset:], whole=False)
+    values["in_project"] = project_id
+    steps = _pages(shaped, last)
+    keys, whole = await newest_keys(direct, steps, shaped, values, key=EVENTS.key, last=last)
+    return OwnerPage([key[0] for key in keys[offset:]], whole)
 
 
 async def count_of_owner(
@@ -145,14 +140,14 @@ def _pages(wanted: EventShape, last: int) -> Iterator[Step]:
     number = max(last + SPARE_LANES, FEW_LANES if rare else 0)
     most = max(MOST_LANES, number)
     if _is_open(wanted):
-        yield _newest_of_busy, {"page_end": last, "of_lanes": FEW_LANES}
-    yield _newest_by_lanes, {"page_end": last, "of_lanes": number}
+        yield _newest_of_busy, {"of_lanes": FEW_LANES}
+    yield _newest_by_lanes, {"of_lanes": number}
     if rare:
-        yield _newest_of_project, {"page_end": last, "most": last + COUNTED}
+        yield _newest_of_project, {"most": last + COUNTED}
     while number < most:
         number = most if rare else min(most, number * WIDER)
-        yield _newest_by_lanes, {"page_end": last, "of_lanes": number}
-    yield _newest_of_project, {"page_end": last, "most": max(MOST_EVENTS, last + COUNTED)}
+        yield _newest_by_lanes, {"of_lanes": number}
+    yield _newest_of_project, {"most": max(MOST_EVENTS, last + COUNTED)}
 
 
 def _counts(wanted: EventShape, most: int) -> Iterator[Step]:
@@ -213,15 +208,8 @@ def _of_lane(newest: FromClause, part: EventShape) -> tuple[FromClause, Select[A
         return events, here.where(event_conditions(part, events)).correlate(newest)
     # OFFSET keeps the planner from the index of all open events of the project.
     after_settled = here.where(events.c.seq > newest.c.settled_seq).correlate(newest)
-    still = after_settled.offset(literal_column("0")).subquery("still")
+    still = after_settled.offset(ZERO).subquery("still")
     return still, select(still).where(event_conditions(part, still))
-
-
-def _each(selects: Sequence[Select[Any]]) -> FromClause:
-    """The rows of these queries for each lane."""
-    if len(selects) == 1:
-        return selects[0].lateral("each")
-    return union_all(*(select(part.subquery()) for part in selects)).lateral("each")
 
 
 def _newest_by_lanes(wanted: EventShape) -> Select[Any]:
@@ -251,26 +239,16 @@ def _newest_of(newest: FromClause, wanted: EventShape, after: ColumnElement[Any]
     for table, rows in (_of_lane(newest, part) for part in _parts(wanted)):
         its_order = (table.c.created_at.desc(), table.c.id)
         own.append(rows.where(table.c.created_at > after).order_by(*its_order).limit(PAGE_END))
-    each = _each(own)
+    each = rows_of_each(own)
     whole = select((func.count() <= OF_LANES).label("whole")).select_from(newest)
-    return _first(select(each).select_from(newest.join(each, true())), whole)
+    newest_events: Select[Any] = select(each.c.id, each.c.created_at)
+    return first(EVENTS, newest_events.select_from(newest.join(each, true())), whole)
 
 
 def _newest_of_project(wanted: EventShape) -> Select[Any]:
     """Select the newest events among those of `_of_project`, up to the end of the page."""
     own, whole = _of_project(wanted)
-    return _first(own, select(whole.label("whole")))
-
-
-def _first(rows: Select[Any], whole: Select[Any]) -> Select[Any]:
-    """Select the newest of these events, up to the end of the page, each with `whole`."""
-    matching = rows.subquery("matching")
-    order = (matching.c.created_at.desc(), matching.c.id)
-    newest = select(matching.c.id, matching.c.created_at).order_by(*order)
-    first = newest.limit(PAGE_END).subquery("first")
-    size = whole.subquery("size")
-    query = select(size.c.whole, first.c.id).select_from(size.outerjoin(first, true()))
-    return query.order_by(first.c.created_at.desc(), first.c.id)
+    return first(EVENTS, own, select(whole.label("whole")))
 
 
 def _of_project(wanted: EventShape) -> tuple[Select[Any], ColumnElement[bool]]:
@@ -348,8 +326,8 @@ def _count_by_lanes(wanted: EventShape) -> Select[Any]:
     newest = own_lanes.limit(OF_LANES).subquery("newest")
     # OFFSET keeps the planner from reading all events of the project instead.
     parts = _parts(wanted)
-    own = [_of_lane(newest, part)[1].offset(literal_column("0")) for part in parts]
-    each = _each(own)
+    own = [_of_lane(newest, part)[1].offset(ZERO) for part in parts]
+    each = rows_of_each(own)
     some = select(each.c.id).select_from(newest.join(each, true())).limit(MOST).subquery("some")
     others = own_lanes.offset(OF_LANES).limit(1)
     exact = case((func.count() < MOST, ~exists(others)), else_=false())

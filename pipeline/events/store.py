@@ -58,6 +58,7 @@ from pipeline.ledger.filter_conditions import (
     events_matching,
     shown_lane,
 )
+from pipeline.ledger.owned_rows import ListPage
 from pipeline.ledger.statements import SHAPES, Compiled, Direct, Record
 from pipeline.ledger.tables import (
     events,
@@ -125,19 +126,6 @@ class Progress:
         return self.status in FINAL
 
 
-@dataclass(frozen=True, slots=True)
-class EventsPage:
-    """A page of events, newest first. `count`: number of all matches.
-
-    `bounded`: the parts, "count" and "results", that may lack events, because the work on very many
-    scopes or events is bounded. A bounded count is a lower bound.
-    """
-
-    events: Sequence[EventView]
-    count: int
-    bounded: Sequence[str] = ()
-
-
 class Events:
     """Reads of events."""
 
@@ -173,7 +161,7 @@ class Events:
 
     async def page(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
-    ) -> EventsPage:
+    ) -> ListPage[EventView]:
         """Return a page of excerpts of events, newest first, and the number of all matches.
 
         The number is approximate for far pages: see `count_near`.
@@ -185,21 +173,21 @@ class Events:
         views = await self.newest(project_id, wanted, limit=limit, offset=offset)
         most = count >= most_counted
         count = at_least(count, len(views), limit=limit, offset=offset)
-        return EventsPage(views, count, ["count"] if most else [])
+        return ListPage(views, count, ["count"] if most else [])
 
     async def _page_of_owner(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
-    ) -> EventsPage:
+    ) -> ListPage[EventView]:
         """A page of the events of an owner, which may have very many scopes."""
         own = await page_of_owner(self._direct, project_id, wanted, limit=limit, offset=offset)
         views = await self._of_ids(project_id, own.ids)
         if own.whole and len(own.ids) < limit and (own.ids or not offset):
-            return EventsPage(views, offset + len(own.ids))
+            return ListPage(views, offset + len(own.ids))
         most = offset + limit + COUNTED
         counted = await count_of_owner(self._direct, project_id, wanted, most=most)
         count = at_least(counted.number, len(own.ids), limit=limit, offset=offset)
         parts = {"count": counted.exact, "results": own.whole}
-        return EventsPage(views, count, [part for part, whole in parts.items() if not whole])
+        return ListPage(views, count, [part for part, whole in parts.items() if not whole])
 
     async def newest(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int = 0

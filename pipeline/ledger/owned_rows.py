@@ -15,7 +15,7 @@ the answer says that it is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -57,6 +57,7 @@ PAGE_END, OF_LANES, MOST = (
 )
 ZERO: ColumnElement[int] = literal_column("0")
 T = TypeVar("T")
+ShapeT = TypeVar("ShapeT", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,8 @@ async def page_of_owner(
     """A page of the rows of an owner, and their number: exact up to COUNTED rows after the page."""
     last, values = offset + limit, {"in_project": project_id, **ids}
     shape = OwnerShape(rows, tuple(ids))
-    keys, whole = await _newest(direct, shape, values, last=last)
+    steps = rows.pages(last)
+    keys, whole = await newest_keys(direct, steps, shape, values, key=rows.key, last=last)
     keys = keys[offset:]
     if whole and len(keys) < limit and (keys or not offset):
         return OwnedKeys(keys, offset + len(keys))
@@ -145,8 +147,14 @@ async def page_of_owner(
     return OwnedKeys(keys, count, [part for part, exact in parts.items() if not exact])
 
 
-async def _newest(
-    direct: Direct, shape: OwnerShape, values: Mapping[str, Any], *, last: int
+async def newest_keys(
+    direct: Direct,
+    steps: Iterable[tuple[Callable[[ShapeT], Select[Any]], Mapping[str, int]]],
+    shape: ShapeT,
+    values: Mapping[str, Any],
+    *,
+    key: Sequence[str],
+    last: int,
 ) -> tuple[Sequence[tuple[Any, ...]], bool]:
     """The keys of the `last` newest rows, and if none is missing.
 
@@ -154,10 +162,10 @@ async def _newest(
     far as it goes.
     """
     longest: list[tuple[Any, ...]] = []
-    for build, own_values in shape.rows.pages(last):
+    for build, own_values in steps:
         query = await SHAPES.of(build, shape)
         answer = await direct.rows(query, {**values, "page_end": last, **own_values})
-        keys = [tuple(row[name] for name in shape.rows.key) for row in answer]
+        keys = [tuple(row[name] for name in key) for row in answer]
         keys = [key for key in keys if key[0] is not None]
         if len(keys) == last or answer[0].whole:
             return keys, True
@@ -196,7 +204,7 @@ class LaneRows:
 
     def counted(self, own: FromClause) -> Select[Any]:
         """All rows of these lanes."""
-        each = _either(
+        each = rows_of_each(
             # OFFSET keeps the planner from reading all rows of the project instead.
             [self._in(own, part).offset(ZERO) for part in self.of_lane]
         )
@@ -212,7 +220,7 @@ class LaneRows:
         """Select the newest rows of the owner's lanes; none if these are many."""
         own, whole = lanes_of(shape)
         order = self.order(self.table)
-        each = _either(
+        each = rows_of_each(
             [self._in(own, part).order_by(*order).limit(PAGE_END) for part in self.of_lane]
         )
         newest = select(each).select_from(own.join(each, true())).where(whole)
@@ -276,7 +284,7 @@ def _number(shape: OwnerShape) -> Select[Any]:
     return select(func.count().label("number"), exact.label("exact")).select_from(some)
 
 
-def _either(parts: Sequence[Select[Any]]) -> FromClause:
+def rows_of_each(parts: Sequence[Select[Any]]) -> FromClause:
     """The rows of all parts, for each row that they are correlated with."""
     return _joined(parts).lateral("each")
 

@@ -143,7 +143,7 @@ async def test_events_of_a_code_or_a_graph_status_are_found_by_themselves(
     await fill(ledger.engine, engine.project.id, VERY_MANY)
     with recorded(ledger.engine) as statements:
         page = await ledger.events.page(engine.project.id, wanted, limit=50, offset=0)
-    assert (page.events, page.count) == ([], 0)
+    assert (page.rows, page.count) == ([], 0)
     assert await rows_read(ledger.engine, statements) < 20
 
 
@@ -335,7 +335,7 @@ async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Eng
     failed = EventFilter(statuses=["FAILED"])
     with recorded(ledger.engine) as statements:
         page = await ledger.events.page(engine.project.id, failed, limit=10, offset=0)
-    assert (len(page.events), page.count) == (1, 1)
+    assert (len(page.rows), page.count) == (1, 1)
     assert await rows_read(ledger.engine, statements) < 50
 
 

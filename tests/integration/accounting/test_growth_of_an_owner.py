@@ -192,10 +192,10 @@ async def test_the_rare_events_of_a_scope_are_read_without_its_others(
 
     async def run() -> None:
         page = await owner.ledger.events.page(owner.project.id, RARE[name], limit=50, offset=0)
-        assert page.count == len(page.events) >= FEW
+        assert page.count == len(page.rows) >= FEW
         assert not page.bounded
         full = await owner.ledger.events.page(owner.project.id, RARE[name], limit=FEW, offset=0)
-        assert (len(full.events), full.count, full.bounded) == (FEW, page.count, [])
+        assert (len(full.rows), full.count, full.bounded) == (FEW, page.count, [])
 
     assert await read_by(owner, recorder, run) == ""
 
@@ -216,7 +216,7 @@ async def test_the_rare_events_of_very_many_scopes_are_bounded_and_the_page_says
 
     async def run() -> None:
         page = await owner.ledger.events.page(owner.project.id, RARE[name], limit=10, offset=0)
-        assert (page.events, page.count) == ([], 0)
+        assert (page.rows, page.count) == ([], 0)
         assert page.bounded == ["count", "results"]
 
     assert await read_by(owner, recorder, run, 200) == ""

@@ -323,7 +323,7 @@ async def test_an_add_after_an_erasure_starts_an_empty_history(engine: Engine) -
     assert await engine.texts(MAYA.id) == ["User likes rye bread"]
     hers = EventFilter({"user_id": MAYA.id})
     mine = await engine.ledger.events.page(engine.project.id, hers, limit=10, offset=0)
-    assert ([e.id for e in mine.events], mine.count) == (
+    assert ([e.id for e in mine.rows], mine.count) == (
         [again],
         1,
     )  # the new events are not linked to the earlier counts

@@ -115,7 +115,7 @@ async def test_pages_are_the_same_if_too_many_lanes_would_be_read(
     ordered = await used_together(engine)
     events = engine.ledger.events
     shown = await events.page(engine.project.id, WANTED, limit=2, offset=4)
-    assert [view.id for view in shown.events] == ordered[4:6]
+    assert [view.id for view in shown.rows] == ordered[4:6]
     assert shown.count >= 6
     assert shown.bounded == ["count"]
 
@@ -133,7 +133,7 @@ async def test_a_page_that_may_lack_events_says_so(
     events = engine.ledger.events
     shown = await events.page(engine.project.id, WANTED, limit=3, offset=4)
     # Of the 8 newest events of the project, two are another agent's.
-    seen = [view.id for view in shown.events]
+    seen = [view.id for view in shown.rows]
     assert seen == ordered[4:6]
     assert shown.bounded == ["count", "results"]
 
