@@ -6,19 +6,15 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from api.http.body import EntityId, Request
+from api.http.body import EntityIdFields, Request
 from pipeline.domain.filters import ANY, ANY_IS_NO_ID
 from pipeline.domain.limits import Metadata, PersonName
 from pipeline.tenants.owners import KINDS
 
 
-class RegisterRequest(Request):
+class RegisterRequest(Request, EntityIdFields):
     """A user, agent, app or run to register: `user_id` for a user, and so on."""
 
-    user_id: EntityId = None
-    agent_id: EntityId = None
-    app_id: EntityId = None
-    run_id: EntityId = None
     name: PersonName | None = None
     metadata: Metadata = Field(default_factory=dict)
 

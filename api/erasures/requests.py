@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from pydantic import ConfigDict
 
-from api.http.body import EntityId, OwnRequest
+from api.http.body import EntityIdFields, OwnRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.erasure.store import OwnerKey
 from pipeline.tenants.owners import KINDS
 
 
-class ErasureRequest(OwnRequest):
+class ErasureRequest(OwnRequest, EntityIdFields):
     """The user, agent, app or run to erase: exactly one id."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"user_id": "maya"}})
-
-    user_id: EntityId = None
-    agent_id: EntityId = None
-    app_id: EntityId = None
-    run_id: EntityId = None
 
     def owner(self) -> OwnerKey:
         """The owner to erase. Errors: InvalidInput unless exactly one id is given."""

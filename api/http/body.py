@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     AliasChoices,
@@ -21,7 +21,9 @@ from pydantic import (
 
 from api.http import unknown_fields
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.filters import local_moment
+from pipeline.domain.filters import ENTITY_IDS, local_moment
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 
 LONGEST_ID = 512
 # Some languages send an unset time as the year 1. The driver of PostgreSQL stores the first and the
@@ -102,6 +104,30 @@ class OwnRequest(Request):
     """A body of one of Memlane's own routes: unknown keys are refused."""
 
     strict: ClassVar[bool] = True
+
+
+class EntityIdFields(BaseModel):
+    """The four entity ids of a body."""
+
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+
+
+class ScopeRequest(OwnRequest, EntityIdFields):
+    """A body about the scope with exactly the given ids."""
+
+    @model_validator(mode="after")
+    def has_an_id(self) -> Self:
+        """Require at least one id."""
+        if not any(getattr(self, name) for name in ENTITY_IDS):
+            raise ValueError(f"give at least one of {', '.join(ENTITY_IDS)}")
+        return self
+
+    def scope(self, project_id: ProjectId) -> Scope:
+        """The scope of exactly these ids."""
+        return Scope(project_id, self.user_id, self.agent_id, self.app_id, self.run_id)
 
 
 @cache

@@ -6,30 +6,23 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.http.body import EntityId, OwnRequest
+from api.http.body import OwnRequest, ScopeRequest
 from api.http.limits import InstructionText
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.limits import LONGEST_NAME
-from pipeline.domain.scope import Scope
 from pipeline.model_settings import RULES
 from pipeline.replays.service import MOST_EVENTS
 from pipeline.replays.store import ReplayLimits, ReplayOptions
 from pipeline.settings import Settings
-from pipeline.tenants.projects import Project
 
 
-class BeginRequest(OwnRequest):
+class BeginRequest(ScopeRequest):
     """The scope whose events are replayed, and the changes for this replay."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"user_id": "maya", "answers": "recorded"}]}
     )
 
-    user_id: EntityId = None
-    agent_id: EntityId = None
-    app_id: EntityId = None
-    run_id: EntityId = None
     custom_instructions: InstructionText | None = Field(
         default=None, description="For every event, in place of its own and the project's."
     )
@@ -49,20 +42,14 @@ class BeginRequest(OwnRequest):
     )
 
     @model_validator(mode="after")
-    def scope_and_changes_are_valid(self) -> BeginRequest:
-        """Require at least one id; refuse changes together with recorded answers."""
-        if not any(getattr(self, name) for name in ENTITY_IDS):
-            raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
+    def changes_are_valid(self) -> BeginRequest:
+        """Refuse changes together with recorded answers."""
         if self.answers == "recorded" and (self.custom_instructions or self.llm_model):
             raise ValueError(
                 "recorded answers fit only the recorded questions:"
                 " leave out custom_instructions and llm_model, or ask for fresh answers"
             )
         return self
-
-    def scope(self, project: Project) -> Scope:
-        """The scope of exactly these ids."""
-        return Scope(project.id, *(getattr(self, name) for name in ENTITY_IDS))
 
     def options(self, settings: Settings) -> ReplayOptions:
         """The changes for the replay. Errors: InvalidInput for a model that is not allowed, or for

@@ -26,7 +26,7 @@ async def begin(request: replay_requests.BeginRequest, api: Given, project: Call
 
     Reads do not see the shadow. Cancelled and undone events are left out.
     """
-    scope, options = request.scope(project), request.options(api.settings)
+    scope, options = request.scope(project.id), request.options(api.settings)
     limits = replay_requests.limits(api.settings)
     ledger = api.stores.ledger
     begun = await use_cases.begin(scope, options, limits, ledger=ledger, dispatcher=api.dispatcher)
