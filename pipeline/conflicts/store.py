@@ -51,7 +51,8 @@ from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
-from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
+from pipeline.memories.decided import DecidedEvent, write_decided
+from pipeline.memories.editing import lock_active
 from pipeline.memories.expiration import unexpired
 
 NO_SUCH_CONFLICT = "Conflict not found or you don't have permission to access it."

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, case, func, insert, update
+from sqlalchemy import case, func, insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.consolidation.decided import DecidedChange
@@ -21,7 +21,6 @@ from pipeline.domain.memories import Memory, structure
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.filter_conditions import among
-from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, memories, receipts
 from pipeline.memories.editing import end_unsaid, end_unstated
 from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
@@ -42,19 +41,6 @@ class DecidedEvent:
     note: str
     suggestion_id: UUID | None = None
     edited: bool = False
-
-
-async def lock_active(
-    connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
-) -> dict[UUID, Memory]:
-    """Lock and read those of the project's memories that are active, by id. Lock the lane first."""
-    current = and_(
-        memories.c.project_id == project_id,
-        among(memories.c.id, memory_ids),
-        memories.c.state == "ACTIVE",
-    )
-    rows = await connection.execute(locked(memories, current, *memories.c))
-    return {row.id: as_memory(row) for row in rows}
 
 
 async def write_decided(

@@ -120,17 +120,24 @@ async def lock_memories(
 ) -> dict[UUID, Memory]:
     """Lock the lanes, then lock and read memories, by id. Errors: NotFound if one is missing."""
     await lock_lanes_of(connection, project_id, memory_ids)
+    by_id = await lock_active(connection, project_id, memory_ids)
+    if missing := [str(memory_id) for memory_id in memory_ids if memory_id not in by_id]:
+        which = f" Nothing was changed; unknown: {', '.join(missing)}."
+        raise NotFound("Memory not found!" + (which if len(memory_ids) > 1 else ""))
+    return by_id
+
+
+async def lock_active(
+    connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
+) -> dict[UUID, Memory]:
+    """Lock and read those of the project's memories that are active, by id. Lock the lane first."""
     current = and_(
         memories.c.project_id == project_id,
         among(memories.c.id, memory_ids),
         memories.c.state == "ACTIVE",
     )
     rows = await connection.execute(locked(memories, current, *memories.c))
-    by_id = {row.id: as_memory(row) for row in rows}
-    if missing := [str(memory_id) for memory_id in memory_ids if memory_id not in by_id]:
-        which = f" Nothing was changed; unknown: {', '.join(missing)}."
-        raise NotFound("Memory not found!" + (which if len(memory_ids) > 1 else ""))
-    return by_id
+    return {row.id: as_memory(row) for row in rows}
 
 
 async def end_unstated(

@@ -27,7 +27,8 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import lanes, receipts, suggestions
-from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
+from pipeline.memories.decided import DecidedEvent, write_decided
+from pipeline.memories.editing import lock_active
 from pipeline.suggestions.store import DELETED, NO_SUCH_SUGGESTION
 
 SOURCE = "suggestion"
