@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from pipeline.text.word_lists import groups_in
+
 BUILT_IN = (
     "person", "animal", "place", "organization", "event", "product", "food", "activity", "language",
     "occupation", "health", "work", "date", "concept",
@@ -12,23 +14,7 @@ BUILT_IN = (
 MOST_CHARS = 40
 
 _SYNONYMS = {
-    word: name
-    for name, words in {
-        "person": "user human man woman people individual friend child name speaker",
-        "animal": "pet dog cat bird horse",
-        "place": "city town village country state region location address island street area",
-        "organization": "organisation company firm business employer school university team club"
-        " institution band hospital brand",
-        "product": "object thing item vehicle car device software tool",
-        "food": "drink dish meal ingredient cuisine",
-        "activity": "hobby sport interest pastime",
-        "occupation": "job profession role title",
-        "health": "condition disease allergy illness substance diet",
-        "work": "book film movie song album game series artwork",
-        "concept": "topic idea field subject group other goal status",
-        "event": "appointment trip meeting holiday",
-    }.items()
-    for word in words.split()
+    word: name for name, words in groups_in("entity_types.txt").items() for word in words.split()
 }
 _FAMILIES = {"person": "living", "animal": "living", "place": "site", "organization": "site"}
 # A model gives these for anything.

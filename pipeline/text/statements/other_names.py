@@ -4,7 +4,8 @@
     says_other_name("Robert's dog is called Bob.", "Robert", "Bob")          False
     says_other_name("Bob is also the name of a river.", "Robert", "Bob")     False
 
-The whole statement must have one of the forms below. English, German, Spanish and Chinese.
+The whole statement must have one of the forms in words/other_names.txt. English, German, Spanish
+and Chinese.
 """
 
 from __future__ import annotations
@@ -13,42 +14,12 @@ import re
 from itertools import product
 
 from pipeline.text.names import is_self
+from pipeline.text.word_lists import lines_of
 
 # Longest statement that is read, in characters: a longer one says more than a name.
 MOST_CHARS = 200
 
-# S is a name, N the other one; the rest is casefolded. A form may also hold with both exchanged.
-_FORMS = """
-    S is (?:also |usually |often |mostly |better )?(?:known as|called|nicknamed) N
-    S (?:also )?goes by (?:the (?:nick)?name (?:of )?)?N
-    S(?:['’]s?)? (?:nickname|other name|full name|real name|name) is N
-    N is S(?:['’]s?)? (?:nickname|other name|full name|real name)
-    N is (?:a|the) (?:nickname|short form) (?:of|for) S
-    N is short for S
-    S has the nickname N
-    every(?:one|body) calls S N
-    (?:people|friends) call S N
-    S (?:heisst|nennt sich) (?:auch )?N
-    S wird (?:auch |meist |oft )?N genannt
-    S ist (?:auch )?(?:als N bekannt|bekannt als N)
-    S hat den spitznamen N
-    S(?:['’]?s|['’])? (?:spitzname|name) (?:ist|lautet) N
-    (?:der )?spitzname von S (?:ist|lautet) N
-    N ist (?:der|ein) spitzname von S
-    alle nennen S N
-    el (?:apodo|sobrenombre|mote) de S es N
-    N es el (?:apodo|sobrenombre|mote) de S
-    S tiene el apodo (?:de )?N
-    S (?:también )?es conocid[oa] (?:también )?como N
-    S (?:también )?se (?:hace llamar|llama) (?:también )?N
-    a S (?:todos )?l[aeo] (?:llaman|dicen) N
-    todos (?:llaman|l[aeo] llaman) N a S
-    S的(?:外号|绰号|小名|昵称|别名|名字)[是叫]N
-    S(?:又名|又称|外号叫?|绰号叫?|小名叫?)N
-    N是S的(?:外号|绰号|小名|昵称|别名)
-    大家(?:都)?[叫喊]S(?:叫)?N
-"""
-_FORM = re.compile("|".join(f"(?:{form.strip()})" for form in _FORMS.strip().splitlines()))
+_FORM = re.compile("|".join(f"(?:{form.strip()})" for form in lines_of("other_names.txt")))
 # A letter of a script with spaces.
 _LETTER = r"[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
 _SPEAKER = ("user", "用户")

@@ -12,43 +12,18 @@ import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
 
+from pipeline.text.word_lists import groups_in
+
 SEPARATOR = " · "
 USER = "user"
 # Maximum characters of a slot; an index entry has at most 2,700 bytes.
 LONGEST_SLOT = 300
 
-# Names that models give the same attribute. An address or a country is not a city: they stay apart.
-_SYNONYMS = {
-    "residence": "home lives_in lives_at living_in living_place place_of_residence city home_city"
-    " city_of_residence wohnort wohnsitz residencia 居住地",
-    "employer": "works_at works_for company workplace place_of_work arbeitgeber empleador 雇主",
-    "job_title": "job occupation profession position role work_role works_as beruf ocupación"
-    " profesión 职业",
-    "name": "full_name first_name called named is_called nombre 姓名",
-    "age": "is_aged years_old edad alter 年龄",
-    "birthday": "birth_date date_of_birth birthdate born_on has_birthday geburtstag cumpleaños"
-    " 生日",
-    "birthplace": "born_in place_of_birth geburtsort 出生地",
-    "origin": "is_from comes_from hometown home_country herkunft 籍贯",
-    "marital_status": "relationship_status civil_status familienstand estado_civil 婚姻状况",
-    "partner": "spouse husband wife boyfriend girlfriend fiance fiancé fiancée married_to"
-    " partner_name pareja 配偶",
-    "phone": "phone_number mobile mobile_number telephone telefonnummer teléfono 电话",
-    "email": "email_address e_mail mail correo 邮箱",
-    "diet": "follows_diet dietary_preference eating_habits ernährung dieta 饮食",
-    "car": "drives vehicle auto coche 汽车",
-    "school": "studies_at university college attends 学校",
-    "native_language": "mother_tongue first_language muttersprache lengua_materna 母语",
-    "likes": "like preference preferences enjoys loves interest interests interested_in 喜好",
-    "dislikes": "dislike hates aversions",
-    "hobbies": "hobby pastime pastimes leisure_activity aficiones 爱好",
-    "allergies": "allergy allergic_to allergie alergia 过敏",
-    "pets": "pet owns_pet has_pet haustier mascota 宠物",
-    "languages": "speaks language spoken_languages sprachen idiomas 语言",
-    "visited": "travelled_to traveled_to trips visited_places places_visited 去过",
-}
+# Names of attributes, each with the one that stands for all its synonyms.
 _ATTRIBUTES = {
-    synonym: attribute for attribute, words in _SYNONYMS.items() for synonym in words.split()
+    synonym: attribute
+    for attribute, words in groups_in("attributes.txt").items()
+    for synonym in words.split()
 }
 # Attributes of which a subject has one value at a time.
 _SINGLE_VALUED = {

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
 
 from pipeline.text.terms import terms
+from pipeline.text.word_lists import groups_in
 
 # Fewest letters of a word that is looked up at the end of a compound, and of its first part.
 MIN_END, MIN_START = 4, 3
@@ -25,16 +25,11 @@ class WordTable:
     """Groups of words, looked up by term. A compound has the groups of its longest known end."""
 
     def __init__(self, file: str) -> None:
-        """`file`: its name in words/. A line that ends in a colon names the group below it."""
+        """`file`: its name in words/."""
         groups: dict[str, set[str]] = {}
-        group = ""
-        text = (resources.files("pipeline.text") / "words" / file).read_text("utf-8")
-        for line in text.splitlines():
-            if line.endswith(":"):
-                group = line.removesuffix(":")
-            elif not line.startswith("#"):
-                for term in terms(line):
-                    groups.setdefault(term, set()).add(group)
+        for group, words in groups_in(file).items():
+            for term in terms(words):
+                groups.setdefault(term, set()).add(group)
         self._groups = {term: frozenset(names) for term, names in groups.items()}
         self._groups_of_term = lru_cache(maxsize=20_000)(self._look_up)
 

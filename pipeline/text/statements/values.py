@@ -24,13 +24,9 @@ from itertools import islice, product
 from pipeline.text.marks import bounded
 from pipeline.text.terms import fold
 from pipeline.text.times.dates import AMBIGUOUS, MONTHS, NUMBERS, WEEKDAYS
-from pipeline.text.word_lists import STOP_WORDS
+from pipeline.text.word_lists import STOP_WORDS, words_in, words_of
 
 _CJK = re.compile(r"[\u2e80-\uffef]")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 # Characters of a text that are read, and values that are kept of it; memories have fewer.
@@ -275,31 +271,20 @@ _WORD = re.compile(r"[^\W\d_\u2e80-\uffef]+(?:['’\-][^\W\d_\u2e80-\uffef]+)*['
 _OPENING = frozenset('.!?:;"“„«»¿¡([\n')
 
 # Words that open a statement and are no names.
-_OPENERS = STOP_WORDS | _words("""
-    user users assistant person people he she they both all some many every each today yesterday
-    since after before during every when while although because mother father sister brother wife
-    husband son daughter likes loves has owns drives wants plays works lives is was prefers hates
-    eats drinks enjoys takes needs plans studies speaks learns one two three favourite favorite
-    benutzer nutzer nutzerin benutzerin assistent assistentin mag liebt hat wohnt arbeitet trinkt
-    isst spielt fährt ist war will lebt besitzt möchte seit nach vor am im beim jeden jede heute
-    die den einen mutter vater schwester bruder frau mann sohn tochter
-    usuario usuaria asistente vive trabaja tiene prefiere quiere bebe come toca juega estudia odia
-    va fue necesita habla aprende hace cada hoy ayer cuando desde madre padre hermana hermano esposa
-    marido hijo hija ella él son
-    """)
-_VERBS = _words("""
+_OPENERS = STOP_WORDS | words_in("openers.txt")
+_VERBS = words_of("""
     is was has had will would can could does did went got and or took came left ate met made said
     mag will kann war ist hat hatte wird muss soll darf möchte und kam ging zog nahm trank aß las
     es está fue tiene era y ha había irá va
     no never always also now still often auch nicht ya nunca también siempre
     """)
-_NO_VERBS = _words("""
+_NO_VERBS = words_of("""
     la una de que se le me te esta este para sobre entre desde durante cada nada the this there his
     as us les las los mas más mit seit statt fast erst dort jetzt in at to on for with from a an
     en como el un al del con in bei als auf zu am im einen eine ein den die das nach
     """)
 _VERB_ENDING = re.compile(r".{2,}(?:[^su]s|ed|t|te|a|e|ó|á|ía|é|en)$")
-_GERMAN = _words("""
+_GERMAN = words_of("""
     der das und ist hat mit nicht eine einen einem einer ein im am zum zur für seit bei von als auf
     ihre ihr sein seine den dem wohnt arbeitet mag lebt heißt trinkt spielt fährt isst liebt kein
     keine keinen auch nach aus wird möchte war jeden über
@@ -313,7 +298,7 @@ _COMMON_ENDING = re.compile(
     r".{3,}(?:ung|ungen|heit|keit|schaft|tion|tät|chen|lein|erin|innen|ismus|tag|abend|morgen)$"
 )
 # Words with a capital letter that are no names.
-_NO_NAMES = _words("I User Assistant Sie Ihr Ihre Uhr Euro Prozent Grad")
+_NO_NAMES = words_of("I User Assistant Sie Ihr Ihre Uhr Euro Prozent Grad")
 _OF_I = re.compile(r"I['’](?:m|ve|ll|d)$")
 # Separators between two words of one name: "Procter & Gamble", "Anna van der Berg".
 _JOINS = re.compile(r" (?:& |(?:v[ao]n|de|del|di|da|dos|du|of)(?: (?:der|den|la|las|los|the))? )?")
@@ -403,13 +388,7 @@ def _opens_as_name(word: str, following: str, *, german: bool) -> bool:
     return bool(verb) and not (verb in _NO_VERBS and _VERB_ENDING.match(low))
 
 
-_PLACES = _words("""
-    北京 上海 广州 深圳 成都 杭州 南京 武汉 西安 重庆 天津 苏州 长沙 青岛 大连 厦门 昆明
-    沈阳 哈尔滨 济南 郑州 福州 宁波 无锡 合肥 贵阳 南宁 海口 三亚 兰州 西宁 拉萨 香港 澳门
-    台北 台湾 四川 云南 广东 浙江 江苏 山东 湖南 湖北 福建 海南 新疆 西藏 内蒙古 东北 中国
-    日本 韩国 美国 英国 法国 德国 西班牙 意大利 加拿大 澳大利亚 新加坡 泰国 俄罗斯 东京 京都
-    大阪 首尔 纽约 伦敦 巴黎 柏林 慕尼黑 罗马 马德里 巴塞罗那 悉尼 莫斯科 曼谷
-""")
+_PLACES = words_in("chinese_places.txt")
 _VERBS_AFTER = "主是在住喜有说去的和跟养开要会想爱做学用吃喝工搬讨不没每从买打换报，。"
 # Frequent surnames that are seldom the start of another word.
 _SURNAMES = (
