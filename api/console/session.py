@@ -18,6 +18,7 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from api.audit import recording as audit
+from api.auth.tenant import Administration
 from api.console.forms import Fields, fields_of, know_visitor
 from api.dependencies import Api, api_of
 from pipeline.domain.errors import Forbidden, MemlaneError
@@ -57,6 +58,11 @@ class ConsoleSession:
     def project(self) -> Project:
         """The key's project."""
         return self.grant.project
+
+    @property
+    def administration(self) -> Administration:
+        """The grant and the key's project, as the routes of the administration take them."""
+        return Administration(self.grant, self.project)
 
     @property
     def csrf(self) -> str:

@@ -132,7 +132,7 @@ class DeadLetters:
         if event.hidden:
             raise Conflict(DELETED)
         return Replayable(
-            Scope(project_id, event.user_id, event.agent_id, event.app_id, event.run_id),
+            Scope.of(event),
             OPTIONS.validate_python(event.options),
             [Message(Role(row.role), row.content, row.name) for row in rows],
             min((row.said_at for row in rows), default=None),

@@ -8,7 +8,7 @@ the scope's log, which ordinary workers process.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -26,6 +26,7 @@ from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import looked_up, shown
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.owned_rows import ListPage
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import (
     conflicts,
     entities,
@@ -79,8 +80,7 @@ class Shadow:
     @property
     def apart(self) -> Scope:
         """The same ids in the shadow's own project."""
-        ids = self.scope
-        return Scope(ProjectId(self.id), ids.user_id, ids.agent_id, ids.app_id, ids.run_id)
+        return replace(self.scope, project_id=ProjectId(self.id))
 
     @property
     def done(self) -> bool:
@@ -121,21 +121,12 @@ class Shadows:
         Errors: NotFound if the scope has no event to replay; Conflict beyond a limit, or if an
         undone event shares its recorded answers with other events.
         """
-        shadow = Scope(
-            ProjectId(uuid4()), scope.user_id, scope.agent_id, scope.app_id, scope.run_id
-        )
+        shadow = replace(scope, project_id=ProjectId(uuid4()))
         async with self._engine.begin() as connection:
             await _one_at_a_time(connection, scope.project_id)
             await _refuse_more(connection, scope, limits)
             await connection.execute(
-                insert(shadows).values(
-                    id=shadow.project_id,
-                    **scope.ids,
-                    custom_instructions=options.custom_instructions,
-                    llm_model=options.llm_model,
-                    embedder_model=options.embedder_model,
-                    recorded=options.recorded,
-                )
+                insert(shadows).values(id=shadow.project_id, **scope.ids, **asdict(options))
             )
             await connection.execute(
                 insert(lanes).values(id=shadow.lane_id, state="IDLE", **shadow.ids)
@@ -260,9 +251,7 @@ def _shadow(row: Row[Any], scope: Scope, behind: int, counted: Sequence[Row[Any]
     return Shadow(
         id=row.id,
         scope=scope,
-        options=ReplayOptions(
-            row.custom_instructions, row.llm_model, row.embedder_model, row.recorded
-        ),
+        options=value_of(ReplayOptions, row),
         created_at=row.created_at,
         switched_at=row.switched_at,
         behind=behind,

@@ -7,11 +7,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, SecretStr
 
-from api.auth.tenant import Administration
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
-from api.console.session import Administering, ConsoleSession, Viewing
+from api.console.session import Administering, Viewing
 from api.dependencies import Given
 from api.keys import routes as key_routes
 from api.tenants import routes
@@ -22,21 +21,16 @@ from pipeline.settings import Settings
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
 
-def _admin(session: ConsoleSession) -> Administration:
-    return Administration(session.grant, session.project)
-
-
 @router.get("/admin")
 async def admin(request: Request, api: Given, session: Viewing) -> Response:
     """The organization's projects, and keys and members of this project."""
     session.grant.require(Access.ADMIN)
-    rights = _admin(session)
     return show(
         request,
         "admin.html",
-        projects=await routes.list_projects(api, rights),
-        keys=(await key_routes.list_keys(api, rights))["results"],
-        members=(await routes.list_members(api, rights))["members"],
+        projects=await routes.list_projects(api, session.administration),
+        keys=(await key_routes.list_keys(api, session.administration))["results"],
+        members=(await routes.list_members(api, session.administration))["members"],
     )
 
 
@@ -50,7 +44,7 @@ async def make_key(request: Request, api: Given, session: Administering, fields:
         member=fields.optional("member"),
         expires_at=fields.optional("expires_at"),
     )
-    made = await key_routes.make_key(wanted, api, _admin(session))
+    made = await key_routes.make_key(wanted, api, session.administration)
     return show(
         request, "secret.html", title="Key created", secret=made["key"], after="/admin",
         about="Only its hash is stored: copy it now.",
@@ -60,7 +54,7 @@ async def make_key(request: Request, api: Given, session: Administering, fields:
 @router.post("/admin/keys/{key_id}/revoke")
 async def revoke(key_id: str, request: Request, api: Given, session: Administering) -> Response:
     """Revoke a key, and with it the sessions it has opened."""
-    await key_routes.revoke_key(key_id, api, _admin(session))
+    await key_routes.revoke_key(key_id, api, session.administration)
     return back(request, "/admin", done="revoked")
 
 
@@ -70,7 +64,7 @@ async def add_member(
 ) -> Response:
     """Make a person a member of the project."""
     wanted = checked(MemberRequest, email=fields.text("email"), role=fields.text("role"))
-    await routes.add_member(wanted, api, _admin(session))
+    await routes.add_member(wanted, api, session.administration)
     return back(request, "/admin", done="saved")
 
 
@@ -79,7 +73,7 @@ async def remove_member(
     request: Request, api: Given, session: Administering, fields: Form
 ) -> Response:
     """Remove a person from the project, with their keys."""
-    await routes.remove_member(api, _admin(session), fields.text("email").lower())
+    await routes.remove_member(api, session.administration, fields.text("email").lower())
     return back(request, "/admin", done="removed")
 
 
@@ -90,7 +84,7 @@ async def create_project(
     """Create a project in the organization."""
     session.grant.require_organization()
     wanted = checked(ProjectRequest, name=fields.text("name"))
-    await routes.create_project(wanted, api, _admin(session))
+    await routes.create_project(wanted, api, session.administration)
     return back(request, "/admin", done="saved")
 
 

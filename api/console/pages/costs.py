@@ -8,7 +8,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from api.auth.tenant import Administration
 from api.console.forms import Fields, Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
@@ -65,7 +64,7 @@ async def set_budget(
     budgets = {who: limits for who in ("project", "user") if (limits := _limits(fields, who))}
     wanted = checked(BudgetsRequest, **budgets) if budgets else None
     change = ProjectUpdateRequest(budget=wanted)
-    await routes.update_project(change, api, Administration(session.grant, session.project))
+    await routes.update_project(change, api, session.administration)
     return back(request, "/costs", done="saved")
 
 

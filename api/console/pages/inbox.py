@@ -8,7 +8,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 
-from api.auth.tenant import Administration
 from api.conflicts import responses as conflict_responses
 from api.conflicts import routes as conflict_routes
 from api.conflicts.requests import ConflictResolveRequest
@@ -161,9 +160,7 @@ async def schedule(request: Request, api: Given, session: Administering, fields:
         else None
     )
     change = ProjectUpdateRequest(curator=wanted)
-    await organization_routes.update_project(
-        change, api, Administration(session.grant, session.project)
-    )
+    await organization_routes.update_project(change, api, session.administration)
     return back(request, "/inbox", done="saved", kind="curator")
 
 

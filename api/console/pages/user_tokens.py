@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request, Response
 
-from api.auth.tenant import Administration
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, number_in, show
@@ -57,9 +56,7 @@ async def set_origins(
 ) -> Response:
     """Set the origins that may embed the user's page, and call the API with tokens."""
     change = checked(ProjectUpdateRequest, allowed_origins=fields.text("origins").split())
-    await organization_routes.update_project(
-        change, api, Administration(session.grant, session.project)
-    )
+    await organization_routes.update_project(change, api, session.administration)
     return back(request, "/user-tokens", done="saved")
 
 
