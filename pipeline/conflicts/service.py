@@ -8,8 +8,8 @@ from uuid import UUID
 import structlog
 
 from pipeline.conflicts.store import Conflicts, Resolution, ResolveRequest
-from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.tenants import ProjectId
+from pipeline.memories.service import project
 from pipeline.ports import Embedder
 from pipeline.vector_index.index import VectorIndex
 
@@ -44,9 +44,5 @@ async def resolve(
     request = ResolveRequest(conflict_id, resolution, embedder.name, keep, text, vectors[0])
     event_id, memory_ids = await ledger.conflicts.resolve(project_id, request)
     log.info("conflict_resolved", event_id=str(event_id), resolution=resolution)
-    try:
-        await index.catch_up(memory_ids)
-    except StoreUnavailable:
-        # Every read compares with the ledger; the sweeper writes the vectors later.
-        log.warning("projection_pending", event_id=str(event_id))
+    await project(memory_ids, index, event_id=event_id)
     return event_id

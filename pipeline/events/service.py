@@ -9,7 +9,6 @@ from uuid import UUID
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import FailureCode, Instructions, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.lanes import Hint
@@ -20,6 +19,7 @@ from pipeline.events.dead_letters import Edit, Replayed
 from pipeline.events.ports import EventStores, RehearsalStores
 from pipeline.events.undo import Undone
 from pipeline.ingest.add import add_messages, estimated_tokens
+from pipeline.memories.service import project
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.vector_index.index import A_PIECE, VectorIndex
 
@@ -147,13 +147,9 @@ async def undo(
     if dry_run:
         return undone
     log.info("event_undone", event_id=str(event_id), skipped=len(undone.skipped))
-    try:
-        # Writing thousands of vectors takes the store tens of seconds, and no read depends on it:
-        # all compare with the ledger. The sweeper writes the rest.
-        await index.catch_up([*undone.gone, *undone.back][:A_PIECE])
-    except StoreUnavailable:
-        # The ledger is committed and every read checks it: the index is updated later.
-        log.warning("projection_pending", event_id=str(event_id))
+    # Writing thousands of vectors takes the store tens of seconds, and no read depends on it: all
+    # compare with the ledger. The sweeper writes the rest.
+    await project([*undone.gone, *undone.back][:A_PIECE], index, event_id=event_id)
     return undone
 
 

@@ -77,9 +77,15 @@ async def clear(
     return cleared.event_id
 
 
-async def project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
-    """Update the vector index. If it is down, the sweeper does it later; reads use the ledger."""
+async def project(
+    memory_ids: Sequence[UUID], index: VectorIndex, *, event_id: UUID | None = None
+) -> None:
+    """Update the vector index. If it is down, the sweeper does it later; reads use the ledger.
+
+    `event_id`: the event that changed the memories, for the log.
+    """
     try:
         await index.catch_up(memory_ids)
     except StoreUnavailable:
-        log.warning("projection_pending", count=len(memory_ids))
+        about = {"event_id": str(event_id)} if event_id else {"count": len(memory_ids)}
+        log.warning("projection_pending", **about)

@@ -10,10 +10,11 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
+from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR
+from pipeline.memories.service import project
 from pipeline.ports import Embedder
 from pipeline.suggestions.decisions import Acceptance, AcceptedSuggestion, Decisions
 from pipeline.suggestions.store import DELETED, StoredSuggestion, Suggestions
@@ -81,11 +82,7 @@ async def decide(
     acceptance = Acceptance(suggestion_id, stored, vectors[0], embedder.name, by, edited)
     accepted = await ledger.decisions.accept(project_id, acceptance)
     log.info("suggestion_accepted", event_id=str(accepted.event_id), kind=suggestion.kind)
-    try:
-        await index.catch_up(accepted.memory_ids)
-    except StoreUnavailable:
-        # Every read compares with the ledger; the sweeper writes the vectors later.
-        log.warning("projection_pending", event_id=str(accepted.event_id))
+    await project(accepted.memory_ids, index, event_id=accepted.event_id)
     return accepted.event_id
 
 
