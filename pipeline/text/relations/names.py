@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pipeline.text.terms import terms
+from pipeline.text.times.dates import any_of
 from pipeline.text.word_lists import groups_in, words_of
 
 # Longest name; longer ones are sentences.
@@ -215,7 +216,7 @@ _ROLE_WORDS = {
 }
 # Longest name whose role is read, in characters: a longer one is no name of a person.
 LONGEST_PERSON = 100
-_ROLES = "|".join(sorted(map(re.escape, _ROLE_WORDS), key=len, reverse=True))
+_ROLES = any_of(_ROLE_WORDS)
 _CALLED = r",? (?:is )?(?:named|called|namens|llamad[oa]) "
 _OWNERS = (
     "my|his|her|their|the|user's|a|an|mein|meine|ihr|ihre|sein|seine|der|die|ein|eine|mi|su|el|la"

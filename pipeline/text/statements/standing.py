@@ -15,7 +15,7 @@ from collections.abc import Collection
 
 from pipeline.text.terms import stem
 from pipeline.text.times.past import MOST_CHARS
-from pipeline.text.word_lists import IRREGULAR, words_of
+from pipeline.text.word_lists import IRREGULAR, groups_in, words_of
 
 _WORD = re.compile(r"[^\W\d_]+")
 # Most words of a text that are read: each is compared with each one of the other text.
@@ -28,23 +28,10 @@ _PAST = words_of(
     était étais étaient avait avais avaient
     """
 )
-# Forms of the past of a verb, and of its present, that have no beginning in common.
-_VERBS = """
-    ging gegangen: geht gehe gehen; aß gegessen: isst esse essen; trank getrunken: trinkt trinke
-    trinken; fuhr gefahren: fährt fahre fahren; las gelesen: liest lese lesen; sprach gesprochen:
-    spricht spreche sprechen; besaß besessen: besitzt besitze besitzen; trug getragen: trägt trage
-    tragen; nahm genommen: nimmt nehme nehmen; hieß: heißt heiße; schrieb: schreibt schreibe; sang:
-    singt singe; schwamm: schwimmt schwimme; schlief: schläft schlafe; lief: läuft laufe; kam:
-    kommt komme; half: hilft helfe; wusste: weiß; kannte: kennt kenne; mochte: mag;
-    quería quiso: quiere quiero; jugaba jugó: juega juego; hacía hizo: hace hago; iba: va voy;
-    podía: puede puedo; sabía: sabe sé; venía: viene vengo; conducía: conduce conduzco; dormía:
-    duerme duermo; vivait vécu: vit vis; faisait: fait fais; buvait: boit bois; voulait: veut veux;
-    pouvait: peut peux; allait: va vais; lisait: lit lis; écrivait: écrit écris; conduisait:
-    conduit conduis
-"""
+# The present of a form of the past that has no beginning in common with it.
 _PRESENT_OF = {
-    past: frozenset(present.split())
-    for pasts, _, present in (group.partition(":") for group in _VERBS.split(";"))
+    past: words_of(present)
+    for pasts, present in groups_in("past_verbs.txt").items()
     for past in pasts.split()
 }
 # Endings of the past, and those of the present that take their place.
@@ -66,29 +53,7 @@ _ENDINGS = (
 )
 # Words of a wish or a plan, of a possession and of a liking: other words of the same class may
 # stand in a request.
-_CLASSES = {
-    "wish": words_of(
-        """
-        want wants wanted wish wishes wished hope hopes hoped plan plans planned intend intends
-        would will considers considering dreams
-        wollen möchte möchten wünscht wünsche plant plane hofft hoffe
-        quiere quiero quería desea deseo espera espero planea planeo querría quisiera
-        veut veux voudrait voudrais souhaite espère aimerait
-        """
-    ),
-    "possession": words_of(
-        """
-        have has had having own owns owned possess possesses
-        hat habe haben hatte hatten besitzt besitze tiene tengo tenía posee poseo possède
-        """
-    ),
-    "liking": words_of(
-        """
-        like likes liked love loves loved enjoy enjoys enjoyed prefer prefers preferred
-        mag mögen liebt liebe gern gerne gusta gustan encanta encantan aime aiment adore adorent
-        """
-    ),
-}
+_CLASSES = {name: words_of(words) for name, words in groups_in("verb_classes.txt").items()}
 _CHINESE = {
     "wish": re.compile(r"想(?!起|念)|打算|希望|计划"),
     "possession": re.compile(r"(?<!没)有|养"),

@@ -12,7 +12,7 @@ of a common attribute, and a thing with nothing but its time. Any other statemen
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from pipeline.text.marks import bounded
@@ -20,7 +20,7 @@ from pipeline.text.statements import polarity
 from pipeline.text.statements.slots import SEPARATOR, is_the_user, slot
 from pipeline.text.statements.values import ValueKind, stated
 from pipeline.text.terms import fold
-from pipeline.text.word_lists import STOP_WORDS
+from pipeline.text.word_lists import STOP_WORDS, groups_in
 
 # Characters that are read: slots stand at the start of a statement.
 MOST_CHARS = 200
@@ -56,77 +56,19 @@ _OWNED = tuple(
     )
 )
 
-# Words of common attributes behind their subject: English, German, Spanish, Chinese.
-_VERBS = {
-    "residence": (
-        r"(?:lives?|resides?|(?:has|is) (?:lived|living|settled)|is based in)\b",
-        r"(?:has |is )?(?:moved|moving|relocated)(?: back)? (?:to|into|in)\b",
-        r"(?:wohnt|lebt)\b|(?:ist|zieht|zog)\b.{1,60}?\b(?:gezogen|umgezogen|um)\b",
-        r"(?:vive|reside)\b|se (?:ha )?mud(?:ó|ado)\b",
-        r"(?:从.{1,10}?起)?(?:一直)?(?:住|居住在|搬到|搬去|搬进|定居)",
-    ),
-    "employer": (
-        r"(?:works?|(?:has|is) (?:worked|working)) (?:at|for)\b|is employed (?:at|by)\b",
-        r"(?:is|works?) (?:self-employed|freelance)\b",
-        r"arbeitet (?:seit .{1,20}? )?(?:bei|für|selbstständig|selbständig|freiberuflich)\b",
-        r"trabaja (?:en|para|por (?:su )?cuenta(?: propia)?)\b",
-        r"(?:从?\d{4}年起)?在.{1,20}?(?:工作|上班|任职)",
-    ),
-    "partner": (
-        r"(?:is|has been|got) (?:happily )?(?:married|engaged|single|divorced|widowed)\b",
-        r"is (?:dating|in a relationship|seeing)\b",
-        r"ist (?:mit .{1,40}? )?(?:verheiratet|verlobt|liiert|zusammen|geschieden|verwitwet)\b",
-        r"ist (?:single|ledig)\b",
-        r"(?:está|es) (?:casad|solter|prometid|divorciad|viud)[oa]\b|sale con\b",
-        r"se (?:ha )?cas(?:ó|ado)\b",
-        r"(?:是)?(?:单身|已婚|离婚|订婚|结婚)|和.{1,8}(?:结婚|订婚|交往)",
-    ),
-    "diet": (
-        r"(?:is|eats?|became|turned|went) (?:a )?(?:strictly )?(?:vegan|vegetarian|pescatarian)\b",
-        r"eats (?:meat|fish)\b|(?:follows|keeps|eats|is on) (?:a |an |the )?(?:[\w-]+ )?diet\b",
-        r"(?:ist|isst|lebt|ernährt sich) (?:\w+ )?(?:vegan\w*|vegetari\w*)\b|ernährt sich\b",
-        r"(?:es|come|se hizo) (?:vegan[oa]?|vegetarian[oa]?)\b|sigue una dieta\b",
-        r"吃素|是?素食|按.{1,8}饮食",
-    ),
-    "age": (
-        r"(?:is \d+ years old|turn(?:ed|s) \d+)\b",
-        r"ist \d+ (?:jahre alt|geworden)\b",
-        r"(?:tiene|cumplió|cumple) \d+ años\b",
-        r"(?:今年|满)?\d+岁",
-    ),
-    "origin": (
-        r"(?:is|comes|was) (?:originally )?from\b",
-        r"(?:ist|kommt) (?:ursprünglich )?aus\b",
-        r"(?:es|viene) de (?-i:[A-Z])",
-        r"来自",
-    ),
-    "school": (
-        r"attends\b|(?:studies|is studying) (?:[^,]{1,30} )?at\b",
-        r"besucht (?:die|das)\b|studiert (?:.{1,30} )?an\b",
-        r"estudia (?:.{1,30} )?en\b",
-        r"在.{1,20}?(?:上学|读书|念书)",
-    ),
-}
-# The place of a thing or a person.
-_PLACE = (
-    r"is (?:back )?(?:in|at) (?-i:[A-Z])|is (?:back )?(?:at )?home\b|takes place\b",
-    r"ist (?:bis \w+ )?(?:wieder )?in (?-i:[A-Z])|ist (?:wieder )?zu hause\b",
-    r"findet\b.{1,60}?\bstatt\b",
-    r"(?:es|está) en\b|está de vuelta\b",
-    r"在.{1,20}?举行|改为.{1,10}?举行",
-)
 
-
-def _patterns(words: Mapping[str, Sequence[str]]) -> dict[str, re.Pattern[str]]:
+def _patterns(file: str) -> dict[str, re.Pattern[str]]:
     """Patterns of a subject and the words behind it; a Chinese word may follow it directly."""
     start = rf"(?P<subject>{_SUBJECT}?) ?(?<![^\W\u4e00-\u9fff])"
-    return {
-        attribute: re.compile(rf"{start}(?:{'|'.join(verbs)})", re.IGNORECASE)
-        for attribute, verbs in words.items()
-    }
+    patterns = {}
+    for attribute, verbs in groups_in(file).items():
+        any_verb = "|".join(map(str.strip, verbs.strip().splitlines()))
+        patterns[attribute] = re.compile(rf"{start}(?:{any_verb})", re.IGNORECASE)
+    return patterns
 
 
-_ABOUT, _PLACES = _patterns(_VERBS), _patterns({"place": _PLACE})
+_ABOUT = _patterns("attribute_verbs.txt")
+_PLACES = {"place": _ABOUT.pop("place")}
 
 # A thing with nothing but its time: "The standup is on Tuesday at 9:15."
 _TIMED = re.compile(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -23,7 +23,7 @@ from itertools import islice, product
 
 from pipeline.text.marks import bounded
 from pipeline.text.terms import fold
-from pipeline.text.times.dates import AMBIGUOUS, MONTHS, NUMBERS, WEEKDAYS
+from pipeline.text.times.dates import AMBIGUOUS, MONTHS, NUMBERS, WEEKDAYS, any_of
 from pipeline.text.word_lists import STOP_WORDS, words_in, words_of
 
 _CJK = re.compile(r"[\u2e80-\uffef]")
@@ -221,11 +221,7 @@ def _chinese_number(match: re.Match[str]) -> str | None:
     return str(number) if number > 1 else None
 
 
-def _any_of(words: Iterable[str]) -> str:
-    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
-
-
-_MONTH = rf"(?P<name>{_any_of(MONTHS)})\b\.?"
+_MONTH = rf"(?P<name>{any_of(MONTHS)})\b\.?"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _OF = r"(?: of| de| del)?"
@@ -245,7 +241,7 @@ _READERS: tuple[tuple[ValueKind, re.Pattern[str], Read], ...] = tuple(
         (ValueKind.DATE, rf"\b{_DAY}{_OF} {_MONTH}(?:,?{_OF} {_YEAR}(?!\d))?", _named_month),
         (ValueKind.DATE, rf"\b{_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}(?!\d))?", _named_month),
         (ValueKind.DATE, rf"\b{_MONTH}(?:,?{_OF} {_YEAR}(?!\d))?", _named_month),
-        (ValueKind.DATE, rf"\b(?P<weekday>{_any_of(WEEKDAYS)})s?\b", _weekday),
+        (ValueKind.DATE, rf"\b(?P<weekday>{any_of(WEEKDAYS)})s?\b", _weekday),
         (ValueKind.DATE, r"(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])", _chinese_weekday),
         (ValueKind.DATE, rf"(?<![\d.,:]){_YEAR}(?![\d:]|[.,]\d)", _year),
         (ValueKind.NAME, r"(?<![A-Za-z0-9])[A-Za-z]+-?\d[A-Za-z0-9-]*", _code),
@@ -398,7 +394,7 @@ _SURNAMES = (
 _CHINESE_NAMES = tuple(
     re.compile(pattern)
     for pattern in (
-        f"(?P<name>{_any_of(_PLACES)})",
+        f"(?P<name>{any_of(_PLACES)})",
         r"[《「『“](?P<name>[^》」』”]{1,20})[》」』”]",
         r"(?:名叫|叫做|叫)(?P<name>[\u4e00-\u9fff]{2,3}?)(?=[，。、的是]|$)",
         rf"(?<![\u4e00-\u9fff])(?P<name>[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)(?=[{_VERBS_AFTER}])",
