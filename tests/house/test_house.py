@@ -236,6 +236,14 @@ def test_every_sql_file_is_used() -> None:
     assert not unused, f"Nothing reads {unused}."
 
 
+def test_every_list_of_words_is_read() -> None:
+    code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
+    files = [path for path in kept_files() if name_of(path).startswith("pipeline/text/words/")]
+    assert files
+    unread = [path.name for path in files if f'("{path.name}")' not in code]
+    assert not unread, f"Nothing reads {unread}."
+
+
 # Modules that lock rows of a kind that comes before lanes, or one row by its key.
 LOCKERS = {
     f"pipeline/{name}.py"

@@ -60,12 +60,16 @@ PACKAGES = (
 )  # fmt: skip
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 NO_TEXT = "It reads no text."
+FILE = "It reads a file of words/ by name."
 INNER = "Its texts are values that its module's entry point has bounded; that one is called."
 # Functions that are not called here, each with the reason.
 EXEMPT: Mapping[str, str] = {
     "pipeline.text.times.dates.closeness": NO_TEXT,
     "pipeline.text.times.dates.days_back": NO_TEXT,
     "pipeline.text.times.dates.month_of": NO_TEXT,
+    "pipeline.text.word_lists.groups_in": FILE,
+    "pipeline.text.word_lists.lines_of": FILE,
+    "pipeline.text.word_lists.words_in": FILE,
     "pipeline.text.edit_distance.distance": "Its caller compares words of up to 24 letters.",
     "pipeline.models.json_answers.json_object": "It raises for a text that is no object.",
     "pipeline.text.times.dates.read_match": INNER,
