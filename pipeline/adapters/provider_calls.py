@@ -41,6 +41,7 @@ LIMITS = (
     "anthropic-ratelimit-input-tokens-{}",
     "anthropic-ratelimit-output-tokens-{}",
 )
+LONGEST_RESET_S = 7.0 * 86_400
 # Gemini has no such headers. Source: google.rpc.RetryInfo in google/rpc/error_details.proto
 _RETRY_INFO = re.compile(r"""["']retryDelay["']\s*:\s*["'](\d{1,9}(?:\.\d{1,9})?s)["']""")
 LONGEST_READ = 10_000
@@ -168,7 +169,9 @@ def retry_after_s(
             for name in LIMITS
             if headers.get(name.format("remaining"), "0").startswith(("0", "-"))
         ]
-        times.append(max(filter(math.isfinite, resets), default=math.nan))
+        # A longer one is another form of time: some gateways send Unix times.
+        waits = [reset_s for reset_s in resets if reset_s <= LONGEST_RESET_S]
+        times.append(max(waits, default=math.nan))
     requested_s = next(filter(math.isfinite, times), None)
     return None if requested_s is None else min(max(0.0, requested_s), YEAR_S)
 
