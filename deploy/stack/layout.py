@@ -33,6 +33,7 @@ class Layout:
     """Paths in one data directory. Stacks with different roots share nothing."""
 
     def __init__(self, root: Path) -> None:
+        """`root`: the data directory; `create` makes it."""
         self.root = root
         self.env = root / "env"  # the saved settings, see saved_settings.py
         self.api_key = root / "api_key"  # the first project's key
