@@ -18,7 +18,6 @@ START = (
     "import sys; from memlane_client.__main__ import main;"
     " main(sys.argv[3:], prog='memlane', url=sys.argv[1], key_file=sys.argv[2])"
 )
-PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def hook(context: typer.Context) -> None:

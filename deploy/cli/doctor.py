@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx
+import typer
 
 from deploy.cli import ledger_checks
-from deploy.cli.findings import FAIL, OK, WARN, Finding
+from deploy.cli.context import local
+from deploy.cli.findings import FAIL, OK, WARN, Finding, show
 from deploy.cli.recovery import database_url
 from deploy.stack import journal, ports
 from deploy.stack.check import CHECKS, call_llm
@@ -32,6 +34,14 @@ PYTHON = "3.11"
 # Time for an API to answer: it is on this host.
 PORT_S = 2.0
 RULES_NOTE = f"{RULES}: fixed rules, no language model. Set MEMLANE_LLM__MODEL to use one"
+
+
+def doctor() -> None:
+    """Check this machine, settings, servers, models and the ledger: one line each.
+
+    `memlane repair` does what can be done without a decision.
+    """
+    raise typer.Exit(show(examine(*local())))
 
 
 def examine(configured: Settings, layout: Layout) -> list[Finding]:

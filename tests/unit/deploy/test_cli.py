@@ -84,6 +84,29 @@ def test_the_clients_commands_show_their_name_and_the_stacks_address(
     assert "http://127.0.0.1:8123" in done.stdout
 
 
+def test_a_command_does_not_import_the_modules_of_others() -> None:
+    code = (
+        "import sys; from typer.testing import CliRunner; from deploy.cli.app import app;"
+        " CliRunner().invoke(app, ['status', '--help']); print('deploy.cli.stack' in sys.modules,"
+        " sorted({'deploy.cli.doctor', 'pipeline.bootstrap', 'alembic'} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=PROJECT_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "True []\n"
+
+
+def test_a_misspelt_command_names_the_nearest() -> None:
+    result = CliRunner().invoke(app, ["stauts"])
+    assert result.exit_code == 2
+    assert "Did you mean 'status'?" in result.output
+
+
 def test_the_version_is_that_of_the_package() -> None:
     assert invoke("--version") == f"memlane {__version__}\n"
 
