@@ -41,15 +41,15 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: sound  ## start everything, print URL and API key (ARGS=--yes: apply changed settings unasked)
-	@$(PY) -m deploy.stack up $(ARGS)
+	@$(PY) -m deploy.cli up $(ARGS)
 
 # Installs nothing: a running stack can be stopped even if the lock files have changed since.
 down:  ## stop everything (what was remembered stays)
-	@if $(PY) -c 'import pydantic_settings' 2>/dev/null; \
-	  then $(PY) -m deploy.stack down; else $(PYTHON) -m deploy.stack.stop; fi
+	@if $(PY) -c 'import typer, pydantic_settings' 2>/dev/null; \
+	  then $(PY) -m deploy.cli down; else $(PYTHON) -m deploy.stack.stop; fi
 
 status: sound  ## a table of the processes
-	@$(PY) -m deploy.stack status || true
+	@$(PY) -m deploy.cli status || true
 
 scale: sound  ## add or drain processes (ARGS="workers=3": without a restart)
 	@$(PY) -m deploy.cli scale $(ARGS)
@@ -58,7 +58,7 @@ settings: sound  ## the settings in force, and where each comes from
 	@$(PY) -m deploy.cli settings
 
 logs: sound  ## the end of all logs (ARGS="-f worker-1": follow one)
-	@$(PY) -m deploy.stack logs $(ARGS)
+	@$(PY) -m deploy.cli logs $(ARGS)
 
 doctor: sound  ## check this machine, settings, servers, models and the ledger: a line each
 	@$(PY) -m deploy.cli doctor
@@ -67,7 +67,7 @@ repair: sound  ## do what doctor found and what needs no decision (ARGS=--dry-ru
 	@$(PY) -m deploy.cli repair $(ARGS)
 
 reindex: sound  ## build the vector index the settings ask for, or mend the one that is served
-	@$(PY) -m deploy.stack reindex
+	@$(PY) -m deploy.cli reindex
 
 backup: sound  ## copy the ledger into a new directory (ARGS="DIRECTORY --verify")
 	@$(PY) -m deploy.cli backup $(ARGS)
@@ -79,7 +79,7 @@ demo: sound  ## the first experience: remember, wait, search
 	@$(PY) -m deploy.cli demo
 
 reset: sound  ## stop everything and delete all memories, settings, keys and logs (ARGS=--yes: unasked)
-	@$(PY) -m deploy.stack reset $(ARGS)
+	@$(PY) -m deploy.cli reset $(ARGS)
 
 test: $(DEV)  ## all tests (ARGS="-k name": some)
 	@$(PYTEST) --dist loadgroup $(TESTS) $(ARGS)

@@ -1,8 +1,6 @@
 """The whole of Memlane on one machine, as real processes under one supervisor.
 
-    python -m deploy.stack up | down | status | logs | run | reindex
-
-    up ──► supervisor (detached; its lock file prevents a second one)
+    memlane up ──► supervisor (detached; its lock file prevents a second one)
              ├── postgres ─┐ at once, in parallel
              ├── redis     │
              ├── chroma    │

@@ -52,7 +52,7 @@ class LocalStack:
         return others | mine | self.extra
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self._run("deploy.stack", *arguments)
+        return self._run("deploy.cli", *arguments)
 
     def _run(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

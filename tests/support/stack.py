@@ -61,7 +61,7 @@ class Stack:
 
     def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "deploy.stack", verb, *arguments],
+            [sys.executable, "-m", "deploy.cli", verb, *arguments],
             cwd=ROOT,
             env=self.environment,
             capture_output=True,

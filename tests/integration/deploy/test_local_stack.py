@@ -134,7 +134,7 @@ def test_up_with_a_setting_that_cannot_work_stops_nothing(stack: LocalStack, set
 
 def test_ups_at_the_same_moment_make_one_stack(stack: LocalStack) -> None:
     def up() -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "deploy.stack", "up", "--programs", str(stack.programs)]
+        command = [sys.executable, "-m", "deploy.cli", "up", "--programs", str(stack.programs)]
         return subprocess.Popen(
             command, env=stack.env(), cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True
         )
@@ -253,7 +253,7 @@ def test_a_server_given_by_url_is_used_not_started(stack: LocalStack, tmp_path: 
 
 def test_run_stays_in_the_foreground_until_it_is_stopped(stack: LocalStack) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "deploy.stack", "run", "--programs", str(stack.programs)],
+        [sys.executable, "-m", "deploy.cli", "run", "--programs", str(stack.programs)],
         env=stack.env(),
         cwd=PROJECT_ROOT,
         stdout=subprocess.PIPE,
