@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from pipeline.adapters.embedder_batched import BatchedEmbedder
+from pipeline.adapters.embedder_batched import BatchedEmbedder, UnusableVectors, reports_unusable
 from pipeline.adapters.llm_json import LimitRefused, rejection
 from pipeline.adapters.openai_http import OpenAIHttp, Response
 from pipeline.adapters.provider_calls import RemoteModel, retried
@@ -52,7 +52,7 @@ class OpenAIEmbedder(BatchedEmbedder):
     async def _post(self, texts: Sequence[str], limit_s: float) -> Any:
         """Send one batch; without base64 from now on if the server refuses that format.
 
-        Errors: ModelUnavailable, ModelRejected, LimitRefused.
+        Errors: ModelUnavailable, ModelRejected, UnusableVectors, LimitRefused.
         """
         response = await self._send(texts, limit_s)
         refused = response.status in _REFUSALS_OF_A_PARAMETER
@@ -60,8 +60,11 @@ class OpenAIEmbedder(BatchedEmbedder):
             self._format = "float"
             response = await self._send(texts, limit_s)
         if response.status != HTTPStatus.OK:
+            reason = response.content.decode(errors="replace")
+            if reports_unusable(response.status, reason):
+                raise UnusableVectors(f"{self.name}: a vector without numbers")
             error = self._http.error(response, {"input": texts})
-            refusal = rejection(response.status, response.content.decode(errors="replace"))
+            refusal = rejection(response.status, reason)
             is_limit = isinstance(error, ModelRejected) and issubclass(refusal, LimitRefused)
             raise LimitRefused(str(error)) if is_limit else error
         try:

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from pipeline.adapters.embedder_batched import UnusableVectors, reports_unusable
 from pipeline.adapters.llm_json import rejection
 from pipeline.adapters.provider_calls import (
     PASSING_STATUSES,
@@ -132,6 +133,8 @@ def _no_outage(error: Exception, remote: RemoteModel) -> ModelUnavailable | Mode
         return SettingRejected(f"{model}: no API key is set. Set {remote.setting}__API_KEY.")
     if any(type(cause).__name__ == "TooManyRedirects" for cause in _causes(error)):
         return SettingRejected(redirects(remote))
+    if reports_unusable(getattr(error, "status_code", None), str(error)):
+        return UnusableVectors(f"{model}: a vector without numbers")
     if getattr(error, "status_code", None) == 500 and _CANNOT.search(str(error)):
         return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
+from pipeline.adapters.embedder_batched import BatchedEmbedder
+from pipeline.adapters.embedder_litellm import LiteLLMEmbedder
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
 from pipeline.adapters.llm_json import JsonLLM
 from pipeline.adapters.llm_litellm import LiteLLM
@@ -197,24 +199,89 @@ def spoiled_vectors(kind: str, count: int) -> bytes:
     return json.dumps({"data": rows[1:] if kind == "fewer" else rows}).encode()
 
 
-@pytest.mark.parametrize("kind", ["NaN", "infinite", "zeros", "null", "shorter", "fewer"])
-@pytest.mark.parametrize("times", [1, 2])
-async def test_unusable_vectors_are_asked_for_once_more(kind: str, times: int) -> None:
+KINDS = ["NaN", "infinite", "zeros", "null", "shorter", "fewer"]
+NAN_STATUS = b'{"error":{"message":"failed to encode response: json: unsupported value: NaN"}}'
+POISON = "Let me read the InputArea file for more commands"
+
+
+def openai_embedder(provider: ScriptedProvider) -> OpenAIEmbedder:
+    return OpenAIEmbedder(RemoteModel("openai/e", provider.base_url, "k", retry=AT_ONCE))
+
+
+def litellm_embedder(provider: ScriptedProvider) -> LiteLLMEmbedder:
+    return LiteLLMEmbedder(RemoteModel("openai/e", provider.base_url, "k", retry=AT_ONCE))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_unusable_vectors_are_asked_for_once_more(kind: str) -> None:
     def answer(request: dict[str, Any]) -> tuple[int, bytes]:
-        count = len(request["input"])
-        spoiled = len(provider.requests) <= times
-        return 200, spoiled_vectors(kind if spoiled else "", count)
+        return 200, spoiled_vectors(kind if len(provider.requests) == 1 else "", 2)
 
     provider = ScriptedProvider(answer)
     async with provider.serve():
-        embedder = OpenAIEmbedder(RemoteModel("openai/e", api_base=provider.base_url))
-        if times == 1:
-            assert len(await embedder.embed(["one", "two"])) == 2
-        else:
-            with pytest.raises(ModelRejected):
-                await embedder.embed(["one", "two"])
+        embedder = openai_embedder(provider)
+        assert len(await embedder.embed(["one", "two"])) == 2
         await embedder.close()
     assert len(provider.requests) == 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "shorter"])
+async def test_a_model_without_one_usable_vector_is_an_outage(kind: str) -> None:
+    """Its events wait until the server is repaired; the requests do not grow with the batch."""
+
+    def answer(request: dict[str, Any]) -> tuple[int, bytes]:
+        return 200, spoiled_vectors(kind, len(request["input"]))
+
+    provider = ScriptedProvider(answer)
+    async with provider.serve():
+        embedder = openai_embedder(provider)
+        with pytest.raises(ModelUnavailable, match="usable vector"):
+            await embedder.embed([f"text {number}" for number in range(90)])
+        await embedder.close()
+    assert len(provider.requests) <= 4
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("model", [openai_embedder, litellm_embedder])
+async def test_a_text_without_a_usable_vector_has_that_of_its_beginning(
+    model: Callable[[ScriptedProvider], BatchedEmbedder], status: int
+) -> None:
+    """Ollama answers a batch with HTTP 500 if one vector has NaN, each time."""
+
+    def answer(request: dict[str, Any]) -> tuple[int, bytes]:
+        texts = request["input"]
+        spoiled = [at for at, text in enumerate(texts) if "commands" in text]
+        if spoiled and status == 500:
+            return 500, NAN_STATUS
+        vectors = [[len(text), 1, 0] for text in texts]
+        rows = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+        for at in spoiled:
+            rows[at]["embedding"] = [float("nan")] * 3
+        return 200, json.dumps({"object": "list", "data": rows, "model": "e"}).encode()
+
+    provider = ScriptedProvider(answer)
+    texts = [f"text {number}" for number in range(40)]
+    texts[17] = POISON
+    async with provider.serve():
+        embedder = model(provider)
+        vectors = await embedder.embed(texts)
+        await embedder.close()
+    lengths = [round(float(vector[0] / vector[1])) for vector in vectors]
+    assert lengths == [len(POISON) // 2 if text == POISON else len(text) for text in texts]
+    assert len(provider.requests) <= 30  # LiteLLM repeats some of them
+
+
+async def test_a_short_text_without_a_usable_vector_is_refused() -> None:
+    def answer(request: dict[str, Any]) -> tuple[int, bytes]:
+        kind = "NaN" if request["input"][0] == "Hi" else ""
+        return 200, spoiled_vectors(kind, len(request["input"]))
+
+    provider = ScriptedProvider(answer)
+    async with provider.serve():
+        embedder = openai_embedder(provider)
+        with pytest.raises(ModelRejected):
+            await embedder.embed(["Hi"])
+        await embedder.close()
 
 
 async def test_an_embedder_that_redirects_names_the_setting() -> None:
