@@ -20,9 +20,9 @@ inserted, so no two transactions wait for each other; the sweeper adds them up i
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Identity, Index, Table, Text, Uuid, text
+from sqlalchemy import BigInteger, Column, Identity, Table, Text, Uuid, text
 
-from pipeline.ledger.tables.columns import metadata, time
+from pipeline.ledger.tables.columns import metadata, partial, time
 
 books = Table(
     "books",
@@ -36,16 +36,16 @@ books = Table(
     time("since"),
     time("last_at"),
     # For pages of owners, newest first.
-    Index(
+    partial(
         "ix_books_owners",
         "project_id",
         "kind",
         text("since DESC"),
         "owner",
-        postgresql_where=text("owner <> ''::text AND amount > 0"),
+        where="owner <> ''::text AND amount > 0",
     ),
-    Index("ix_books_totals", "kind", postgresql_where=text("owner = ''::text")),
-    Index("ix_books_zero", "amount", postgresql_where=text("amount = 0")),
+    partial("ix_books_totals", "kind", where="owner = ''::text"),
+    partial("ix_books_zero", "amount", where="amount = 0"),
 )
 
 book_entries = Table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sqlalchemy import (
     Boolean,
@@ -67,6 +68,11 @@ def projected() -> tuple[Column[object], ...]:
     )
 
 
+def partial(name: str, *columns: str | TextClause, where: str, **options: Any) -> Index:
+    """An index of the rows that satisfy the condition `where`."""
+    return Index(name, *columns, postgresql_where=text(where), **options)
+
+
 # Owners, beside users, of which temporary runs are a part.
 SHARED_OWNERS = ("agent_id", "app_id")
 
@@ -85,6 +91,4 @@ def by_owner(
     for name in names:
         rows = " AND ".join([f"{name} IS NOT NULL", *([where] if where else [])])
         kind = name.removesuffix("_id")
-        yield Index(
-            f"ix_{table}_{kind}{suffix}", "project_id", name, *then, postgresql_where=text(rows)
-        )
+        yield partial(f"ix_{table}_{kind}{suffix}", "project_id", name, *then, where=rows)

@@ -15,7 +15,7 @@ from sqlalchemy import (
     text,
 )
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 # The order of lists, and the conditions of the indexes of a state.
 NEWEST = (text("created_at DESC"), "id")
@@ -43,22 +43,13 @@ conflicts = Table(
     CheckConstraint("resolution IN ('ONE', 'BOTH', 'TEXT')", name="resolution"),
     # Lists of a project, and of the lanes of an owner.
     Index("ix_conflicts_project", "project_id", *NEWEST),
-    Index("ix_conflicts_open", "project_id", *NEWEST, postgresql_where=text(OPEN)),
-    Index("ix_conflicts_resolved", "project_id", *NEWEST, postgresql_where=text(CLOSED)),
+    partial("ix_conflicts_open", "project_id", *NEWEST, where=OPEN),
+    partial("ix_conflicts_resolved", "project_id", *NEWEST, where=CLOSED),
     Index("ix_conflicts_lane", "lane_id", *NEWEST),
-    Index("ix_conflicts_lane_open", "lane_id", *NEWEST, postgresql_where=text(OPEN)),
-    Index("ix_conflicts_lane_resolved", "lane_id", *NEWEST, postgresql_where=text(CLOSED)),
-    Index(
-        "ix_conflicts_until",
-        "open_until",
-        "project_id",
-        postgresql_where=text("open_until < 'infinity'"),
-    ),
-    Index(
-        "ix_conflicts_resolved_by",
-        "resolved_by",
-        postgresql_where=text("resolved_by IS NOT NULL"),
-    ),
+    partial("ix_conflicts_lane_open", "lane_id", *NEWEST, where=OPEN),
+    partial("ix_conflicts_lane_resolved", "lane_id", *NEWEST, where=CLOSED),
+    partial("ix_conflicts_until", "open_until", "project_id", where="open_until < 'infinity'"),
+    partial("ix_conflicts_resolved_by", "resolved_by", where="resolved_by IS NOT NULL"),
 )
 
 # A statement of a conflict, which is a memory with its text, and the one that it contradicts, which

@@ -10,9 +10,9 @@ remainder.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Date, Index, SmallInteger, Table, Text, Uuid, text
+from sqlalchemy import BigInteger, Column, Date, SmallInteger, Table, Text, Uuid
 
-from pipeline.ledger.tables.columns import metadata
+from pipeline.ledger.tables.columns import metadata, partial
 
 
 def _amounts() -> list[Column[int]]:
@@ -41,5 +41,5 @@ usage_daily = Table(
     Column("part", SmallInteger, primary_key=True),
     *_amounts(),
     # For the retention of the rows of users.
-    Index("ix_usage_daily_users", "day", postgresql_where=text("user_id <> ''::text")),
+    partial("ix_usage_daily_users", "day", where="user_id <> ''::text"),
 )

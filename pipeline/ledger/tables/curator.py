@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 curator_runs = Table(
     "curator_runs",
@@ -67,21 +67,11 @@ curator_runs = Table(
         "AND (completed_at IS NULL) = (due_at IS NOT NULL)",
         name="completed",
     ),
-    Index(
-        "uq_curator_runs_open",
-        "lane_id",
-        unique=True,
-        postgresql_where=text("completed_at IS NULL"),
-    ),
+    partial("uq_curator_runs_open", "lane_id", unique=True, where="completed_at IS NULL"),
     Index("ix_curator_runs_project", "project_id", text("created_at DESC"), "id"),
     Index("ix_curator_runs_lane", "lane_id", text("created_at DESC")),
-    Index("ix_curator_runs_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
-    Index(
-        "ix_curator_runs_open",
-        "project_id",
-        "due_at",
-        postgresql_where=text("due_at IS NOT NULL"),
-    ),
+    partial("ix_curator_runs_due", "due_at", where="due_at IS NOT NULL"),
+    partial("ix_curator_runs_open", "project_id", "due_at", where="due_at IS NOT NULL"),
 )
 
 curator_steps = Table(

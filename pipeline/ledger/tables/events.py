@@ -20,9 +20,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
-NOT_ADD = text("event_type <> 'ADD'")
+NOT_ADD = "event_type <> 'ADD'"
 # Condition of rare events: all but adds that succeeded. A filter implies one of its parts.
 RARE = (
     "event_type <> 'ADD' OR status IN ('FAILED', 'CANCELLED') OR failure_code IS NOT NULL"
@@ -89,63 +89,52 @@ events = Table(
     # The newest events of a lane: `seq` is another order after a replay or an import.
     Index("ix_events_lane_newest", "lane_id", text("created_at DESC"), "id"),
     # Lists of FAILED events have the cancelled ones too.
-    Index(
+    partial(
         "ix_events_unsuccessful",
         "project_id",
         "created_at",
-        postgresql_where=text("status IN ('FAILED', 'CANCELLED')"),
+        where="status IN ('FAILED', 'CANCELLED')",
     ),
     # Erased events, for their retention.
-    Index(
-        "ix_events_erased",
-        "project_id",
-        "erased_at",
-        postgresql_where=text("erased_at IS NOT NULL"),
-    ),
+    partial("ix_events_erased", "project_id", "erased_at", where="erased_at IS NOT NULL"),
     # Few among many: those of a failure code, and those whose graph can be built again.
-    Index(
+    partial(
         "ix_events_code",
         "project_id",
         "failure_code",
         "created_at",
-        postgresql_where=text("failure_code IS NOT NULL"),
+        where="failure_code IS NOT NULL",
     ),
-    Index(
+    partial(
         "ix_events_graph",
         "project_id",
         "graph_status",
         "created_at",
-        postgresql_where=text("graph_status IN ('FAILED', 'PARTIAL')"),
+        where="graph_status IN ('FAILED', 'PARTIAL')",
     ),
     CheckConstraint(
         "(status IN ('PENDING', 'RUNNING')) = (completed_at IS NULL)", name="completed"
     ),
     # Both conditions use `completed_at`: the planner would take an index by status for short, and
     # read the backlog of all scopes for the few events of one.
-    Index(
+    partial(
         "ix_events_open",
         "project_id",
         text("coalesce(replayed_at, created_at)"),
-        postgresql_where=text("completed_at IS NULL"),
+        where="completed_at IS NULL",
     ),
-    Index("ix_events_ended", "completed_at", postgresql_where=text("completed_at IS NOT NULL")),
-    Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
+    partial("ix_events_ended", "completed_at", where="completed_at IS NOT NULL"),
+    partial("ix_events_batch", "batch_id", where="batch_id IS NOT NULL"),
     # Exports, summaries and deletes: few among many adds.
-    Index("ix_events_not_add_newest", "project_id", "created_at", postgresql_where=NOT_ADD),
+    partial("ix_events_not_add_newest", "project_id", "created_at", where=NOT_ADD),
     # Rare events of a lane: other kinds than adds, failures, and events with a failure code.
-    Index(
-        "ix_events_lane_rare",
-        "lane_id",
-        text("created_at DESC"),
-        "id",
-        postgresql_where=text(RARE),
-    ),
+    partial("ix_events_lane_rare", "lane_id", text("created_at DESC"), "id", where=RARE),
     # Owners in the filters of exports, summaries and deletes. See OWNERS_NAMED.
-    Index(
+    partial(
         "ix_events_owners_named",
         text("owners_named(project_id, options)"),
         postgresql_using="gin",
-        postgresql_where=text("event_type <> 'ADD' AND event_type <> 'DRY_RUN'"),
+        where="event_type <> 'ADD' AND event_type <> 'DRY_RUN'",
     ),
 )
 
@@ -167,7 +156,7 @@ receipts = Table(
     # Time since when the event has the line, if later than its end: a replay of the scope added it.
     time("adopted_at"),
     # The memories that an add stored in place of a change that it withheld.
-    Index("ix_receipts_suggested", "memory_id", postgresql_where=text("suggestion_id IS NOT NULL")),
+    partial("ix_receipts_suggested", "memory_id", where="suggestion_id IS NOT NULL"),
 )
 
 # The turns of a lane that a delete_all hid: those after `before_seq`, up to `after_seq`.

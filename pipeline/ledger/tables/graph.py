@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 entities = Table(
     "entities",
@@ -88,20 +88,20 @@ relations = Table(
     # which an undo withdrew this end, or another one replaced it. A trigger writes them, and keeps
     # the newest 100: an older end is read as none.
     Column("past_ends", JSONB(none_as_null=True)),
-    Index(
+    partial(
         "uq_relations_current",
         "lane_id",
         "source_id",
         "relation",
         "destination_id",
         unique=True,
-        postgresql_where=text("expired_at IS NULL"),
+        where="expired_at IS NULL",
     ),
     Index("ix_relations_event", "event_id"),
-    Index("ix_relations_ended", "ended_by", postgresql_where=text("ended_by IS NOT NULL")),
+    partial("ix_relations_ended", "ended_by", where="ended_by IS NOT NULL"),
     Index("ix_relations_source", "source_id"),
     Index("ix_relations_destination", "destination_id"),
-    Index("ix_relations_memory", "memory_id", postgresql_where=text("memory_id IS NOT NULL")),
+    partial("ix_relations_memory", "memory_id", where="memory_id IS NOT NULL"),
     Index("ix_relations_names", "project_id", "relation", "lane_id"),
     Index("ix_relations_lane", "lane_id"),
     Index("ix_relations_feed", "project_id", text("valid_from DESC"), "id"),

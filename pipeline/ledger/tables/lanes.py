@@ -26,6 +26,7 @@ from pipeline.ledger.tables.columns import (
     by_owner,
     metadata,
     now,
+    partial,
     scope_ids,
     time,
 )
@@ -74,21 +75,18 @@ lanes = Table(
     CheckConstraint("state IN ('IDLE', 'QUEUED', 'RUNNING', 'WAITING')", name="state"),
     CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
     # Not "state <> 'IDLE'": the planner could use that for any statement with a condition on it.
-    Index("ix_lanes_due", "due_at", postgresql_where=text(BUSY)),
+    partial("ix_lanes_due", "due_at", where=BUSY),
     # Reads of many lanes begin with those of an owner that were used last. Temporary ones, which
     # only reads of their run show, are apart.
     Index("ix_lanes_user_shown", "project_id", "user_id", "temporary", *NEWEST),
     *by_owner("lanes", "temporary", *NEWEST, suffix="_shown", names=SHARED_OWNERS),
     *by_owner("lanes", *NEWEST, suffix="_latest", names=["run_id"]),
-    Index(
-        "ix_lanes_curation",
-        "project_id",
-        "next_curation_at",
-        postgresql_where=text("next_curation_at IS NOT NULL"),
+    partial(
+        "ix_lanes_curation", "project_id", "next_curation_at", where="next_curation_at IS NOT NULL"
     ),
     # The lanes that reads of several scopes leave out.
-    Index("ix_lanes_temporary", "id", postgresql_where=text("temporary")),
+    partial("ix_lanes_temporary", "id", where="temporary"),
     # The unfinished events of an owner are in these lanes.
-    Index("ix_lanes_user_busy", "project_id", "user_id", postgresql_where=text(BUSY)),
+    partial("ix_lanes_user_busy", "project_id", "user_id", where=BUSY),
     *by_owner("lanes", suffix="_busy", where=BUSY),
 )

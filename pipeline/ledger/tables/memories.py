@@ -35,6 +35,7 @@ from pipeline.ledger.tables.columns import (
     by_owner,
     metadata,
     now,
+    partial,
     projected,
     scope_ids,
     terms,
@@ -146,64 +147,50 @@ memories = Table(
     # A read that names a run shows it also if it is temporary.
     *by_owner("memories", "created_at", names=["run_id"]),
     # The memories of a project that reads show without naming a run.
-    Index(
-        "ix_memories_shown",
-        "project_id",
-        "created_at",
-        postgresql_where=text("NOT temporary"),
-    ),
+    partial("ix_memories_shown", "project_id", "created_at", where="NOT temporary"),
     # The newest changed memories of a lane, to which no older change of the history belongs.
     Index("ix_memories_changed", "lane_id", text(f"{CHANGED} DESC")),
     # A scope with many superseded memories is compared by its current ones.
-    Index("ix_memories_active", "lane_id", postgresql_where=text("state = 'ACTIVE'")),
-    Index(
+    partial("ix_memories_active", "lane_id", where="state = 'ACTIVE'"),
+    partial(
         "ix_memories_slot",
         "lane_id",
         "slot",
         "said_at",
         "id",
-        postgresql_where=text("slot IS NOT NULL AND state = 'ACTIVE'"),
+        where="slot IS NOT NULL AND state = 'ACTIVE'",
     ),
     # What a scope knows about an attribute.
-    Index(
+    partial(
         "ix_memories_cardinality",
         "lane_id",
         "attribute",
         "cardinality",
-        postgresql_where=text("cardinality IS NOT NULL AND state = 'ACTIVE'"),
+        where="cardinality IS NOT NULL AND state = 'ACTIVE'",
     ),
-    Index(
+    partial(
         "ix_memories_appended",
         "lane_id",
         "slot",
         "said_at",
         "id",
-        postgresql_where=text("appended AND state = 'ACTIVE'"),
+        where="appended AND state = 'ACTIVE'",
     ),
     # The memories that one has superseded, which its undo shows.
-    Index(
-        "ix_memories_superseded",
-        "superseded_by",
-        postgresql_where=text("superseded_by IS NOT NULL"),
-    ),
-    Index(
-        "ix_memories_forgotten",
-        "lane_id",
-        "text_hash",
-        postgresql_where=text("forgotten_at IS NOT NULL"),
-    ),
+    partial("ix_memories_superseded", "superseded_by", where="superseded_by IS NOT NULL"),
+    partial("ix_memories_forgotten", "lane_id", "text_hash", where="forgotten_at IS NOT NULL"),
     # Searches of large scopes by words: see WORD_KEYS. No pending list, which every search would
     # read.
-    Index(
+    partial(
         "ix_memories_words",
         text("word_keys(project_id, lane_id, user_id, agent_id, app_id, run_id, terms)"),
         postgresql_using="gin",
         postgresql_with={"fastupdate": "off"},
-        postgresql_where=text("state = 'ACTIVE'"),
+        where="state = 'ACTIVE'",
     ),
     # Queries read them by age.
-    Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
-    Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
+    partial("ix_memories_owed", "updated_at", where="owed"),
+    partial("ix_memories_owed_embedder", "embedder", where="owed"),
 )
 
 CHANGED_AT: ColumnElement[Any] = func.coalesce(memories.c.stored_at, memories.c.updated_at)
@@ -235,7 +222,7 @@ past_states = Table(
     Index("ix_past_states_user", "project_id", "user_id", "replaced_at"),
     Index("ix_past_states_feed", "project_id", "replaced_at"),
     Index("ix_past_states_lane", "lane_id", "replaced_at"),
-    Index("ix_past_states_slot", "lane_id", "slot", postgresql_where=text("slot IS NOT NULL")),
+    partial("ix_past_states_slot", "lane_id", "slot", where="slot IS NOT NULL"),
     *by_owner("past_states", "replaced_at"),
 )
 
@@ -268,13 +255,13 @@ memory_history = Table(
     # True if the writer knew that the memory is of a temporary run. A read skips these rows by an
     # index; the memory's own column decides what it shows.
     Column("temporary", Boolean, nullable=False, server_default="false"),
-    Index(
+    partial(
         "ix_memory_history_shown",
         "project_id",
         text("created_at DESC"),
         "memory_id",
         text("version DESC"),
-        postgresql_where=text("NOT temporary"),
+        where="NOT temporary",
     ),
     Index(
         "ix_memory_history_feed",
@@ -283,7 +270,7 @@ memory_history = Table(
         "memory_id",
         text("version DESC"),
     ),
-    Index("ix_memory_history_event", "event_id", postgresql_where=text("event_id IS NOT NULL")),
+    partial("ix_memory_history_event", "event_id", where="event_id IS NOT NULL"),
 )
 
 feedback = Table(

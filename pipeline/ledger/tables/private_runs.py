@@ -9,9 +9,9 @@ The id of a run is kept only while it is temporary. The digest identifies it in 
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Column, Index, LargeBinary, Table, Text, Uuid, text
+from sqlalchemy import CheckConstraint, Column, LargeBinary, Table, Text, Uuid
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 private_runs = Table(
     "private_runs",
@@ -30,9 +30,7 @@ private_runs = Table(
     CheckConstraint("privacy IN ('temporary', 'incognito', 'ended')", name="privacy"),
     CheckConstraint("(privacy = 'temporary') = (run_id IS NOT NULL)", name="run_id"),
     CheckConstraint("(privacy = 'ended') = (ended_at IS NOT NULL)", name="ended"),
-    Index(
-        "ix_private_runs_run", "project_id", "run_id", postgresql_where=text("run_id IS NOT NULL")
-    ),
-    Index("ix_private_runs_expires", "expires_at", postgresql_where=text("expires_at IS NOT NULL")),
-    Index("ix_private_runs_ended", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
+    partial("ix_private_runs_run", "project_id", "run_id", where="run_id IS NOT NULL"),
+    partial("ix_private_runs_expires", "expires_at", where="expires_at IS NOT NULL"),
+    partial("ix_private_runs_ended", "ended_at", where="ended_at IS NOT NULL"),
 )

@@ -9,10 +9,10 @@ A trigger on `memories` counts the changes in the transaction of the writer.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Identity, Index, Integer, Table, Text, Uuid, func, text
+from sqlalchemy import BigInteger, Column, Identity, Index, Integer, Table, Text, Uuid, func
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 profiles = Table(
     "profiles",
@@ -32,7 +32,7 @@ profiles = Table(
     Column("event_id", Uuid),
     Column("generations", Integer, nullable=False, server_default="0"),
     time("updated_at"),
-    Index("ix_profiles_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    partial("ix_profiles_due", "due_at", where="due_at IS NOT NULL"),
 )
 
 profile_fields = Table(
@@ -50,11 +50,7 @@ profile_fields = Table(
     time("replaced_at"),
     Index("ix_profile_fields_user", "project_id", "user_id", "replaced_at"),
     Index("ix_profile_fields_memories", "memory_ids", postgresql_using="gin"),
-    Index(
-        "ix_profile_fields_replaced",
-        "replaced_at",
-        postgresql_where=text("replaced_at IS NOT NULL"),
-    ),
+    partial("ix_profile_fields_replaced", "replaced_at", where="replaced_at IS NOT NULL"),
 )
 
 profile_jobs = Table(

@@ -24,12 +24,11 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
-    text,
 )
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
-ENTRY = text("kind IN ('erasure', 'replay')")
+ENTRY = "kind IN ('erasure', 'replay')"
 
 seals = Table(
     "seals",
@@ -55,7 +54,7 @@ seals = Table(
     now("sealed_at"),
     Index("ix_seals_row", "row_id", "kind", "row_no"),
     Index("ix_seals_project", "project_id"),
-    Index("ix_seals_entries", "lane_id", postgresql_where=ENTRY),
+    partial("ix_seals_entries", "lane_id", where=ENTRY),
 )
 
 # The last seal of each lane, signed with the server's key.
@@ -144,6 +143,6 @@ seal_queue = Table(
     time("due_at", nullable=False, server_default=func.now()),
     Index("ix_seal_queue_due", "project_id", "due_at"),
     Index("ix_seal_queue_oldest", "project_id", "queued_at"),
-    Index("ix_seal_queue_entries", "lane_id", postgresql_where=ENTRY),
-    Index("ix_seal_queue_lanes", "project_id", postgresql_where=text("kind = 'lane'")),
+    partial("ix_seal_queue_entries", "lane_id", where=ENTRY),
+    partial("ix_seal_queue_lanes", "project_id", where="kind = 'lane'"),
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, Identity, Index, Integer, Table, Text, Uuid, text
+from sqlalchemy import BigInteger, Column, Float, Identity, Index, Integer, Table, Text, Uuid
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pipeline.ledger.tables.columns import metadata, now
+from pipeline.ledger.tables.columns import metadata, now, partial
 
 stage_runs = Table(
     "stage_runs",
@@ -26,7 +26,7 @@ stage_runs = Table(
     Column("ms", Float, nullable=False),
     now("finished_at"),
     Index("ix_stage_runs_lane", "lane_id"),
-    Index("ix_stage_runs_kept", "finished_at", postgresql_where=text("output IS NOT NULL")),
+    partial("ix_stage_runs_kept", "finished_at", where="output IS NOT NULL"),
 )
 
 # The lanes whose memories an export or a summary was made of. The id of a project stands for all of

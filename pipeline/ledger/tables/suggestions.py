@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 # The state that is shown: an open one whose memories have changed is invalid. An index uses the
 # function, so it exists before the table.
@@ -63,26 +63,26 @@ suggestions = Table(
     ),
     UniqueConstraint("lane_id", "content_hash"),
     # The open suggestions about a memory: those that would change it, and those of its own event.
-    Index(
+    partial(
         "ix_suggestions_targets",
         "targets",
         postgresql_using="gin",
         postgresql_ops={"targets": "jsonb_path_ops"},
         postgresql_with={"fastupdate": "off"},
-        postgresql_where=text("state = 'OPEN'"),
+        where="state = 'OPEN'",
     ),
     # Open suggestions by memory: a change of the memory marks them as outdated. fastupdate is off,
     # because each look-up would read the list of pending entries.
-    Index(
+    partial(
         "ix_suggestions_current",
         "targets",
         postgresql_using="gin",
         postgresql_ops={"targets": "jsonb_path_ops"},
         postgresql_with={"fastupdate": "off"},
-        postgresql_where=text("state = 'OPEN' AND NOT outdated"),
+        where="state = 'OPEN' AND NOT outdated",
     ),
-    Index("ix_suggestions_event", "event_id", postgresql_where=text("state = 'OPEN'")),
-    Index("ix_suggestions_run", "run_id", postgresql_where=text("run_id IS NOT NULL")),
+    partial("ix_suggestions_event", "event_id", where="state = 'OPEN'"),
+    partial("ix_suggestions_run", "run_id", where="run_id IS NOT NULL"),
     Index("ix_suggestions_shown", "project_id", SHOWN, text("created_at DESC"), "id"),
     Index("ix_suggestions_kind", "project_id", "kind", text("created_at DESC"), "id"),
     Index("ix_suggestions_kind_shown", "project_id", "kind", SHOWN, text("created_at DESC"), "id"),

@@ -10,9 +10,9 @@ undone.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, SmallInteger, Table, Text, Uuid, text
+from sqlalchemy import BigInteger, Column, Integer, SmallInteger, Table, Text, Uuid
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 summaries = Table(
     "summaries",
@@ -48,5 +48,5 @@ summary_states = Table(
     time("due_at"),
     # Until then a worker makes the next version, or its last try is over.
     time("claimed_until"),
-    Index("ix_summary_states_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    partial("ix_summary_states_due", "due_at", where="due_at IS NOT NULL"),
 )

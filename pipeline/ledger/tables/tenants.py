@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 organizations = Table(
     "organizations",
@@ -68,12 +68,12 @@ projects = Table(
     time("deleting_at"),
     now("created_at"),
     now("updated_at"),
-    Index("ix_projects_curator", "id", postgresql_where=text("curator IS NOT NULL")),
-    Index(
+    partial("ix_projects_curator", "id", where="curator IS NOT NULL"),
+    partial(
         "ix_projects_origins",
         text("(settings -> 'allowed_origins')"),
         postgresql_using="gin",
-        postgresql_where=text("settings ? 'allowed_origins'"),
+        where="settings ? 'allowed_origins'",
     ),
 )
 

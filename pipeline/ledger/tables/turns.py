@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, SmallInteger, Table, Text, Uuid, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pipeline.ledger.tables.columns import metadata, now, projected, terms, time
+from pipeline.ledger.tables.columns import metadata, now, partial, projected, terms, time
 
 messages = Table(
     "messages",
@@ -21,7 +21,7 @@ messages = Table(
     time("said_at", nullable=False),
     # NULL for a short time after the accept of a long text: see pipeline.lanes.accept.
     terms(nullable=True),
-    Index("ix_messages_uncut", "lane_id", "seq", postgresql_where=text("terms IS NULL")),
+    partial("ix_messages_uncut", "lane_id", "seq", where="terms IS NULL"),
     # For the messages before and after a message, by time.
     Index("ix_messages_order", "lane_id", "said_at", "seq", "ordinal"),
 )
@@ -41,7 +41,7 @@ turn_vectors = Table(
     Column("embedder", Text),
     *projected(),
     now("accepted_at"),
-    Index("ix_turn_vectors_owed", "lane_id", "accepted_at", postgresql_where=text("owed")),
-    Index("ix_turn_vectors_owed_age", "accepted_at", postgresql_where=text("owed")),
-    Index("ix_turn_vectors_owed_embedder", "embedder", postgresql_where=text("owed")),
+    partial("ix_turn_vectors_owed", "lane_id", "accepted_at", where="owed"),
+    partial("ix_turn_vectors_owed_age", "accepted_at", where="owed"),
+    partial("ix_turn_vectors_owed_embedder", "embedder", where="owed"),
 )

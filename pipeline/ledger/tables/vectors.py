@@ -9,16 +9,14 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
-    Index,
     Integer,
     LargeBinary,
     Table,
     Text,
     Uuid,
-    text,
 )
 
-from pipeline.ledger.tables.columns import metadata, now, scope_ids, time
+from pipeline.ledger.tables.columns import metadata, now, partial, scope_ids, time
 
 # The vector index that searches use (LIVE), and the one that is built to replace it. Only writes to
 # the LIVE index update `projected_version`.
@@ -30,7 +28,7 @@ vector_indexes = Table(
     Column("state", Text, nullable=False),
     now("created_at"),
     CheckConstraint("state IN ('BUILDING', 'WHOLE', 'LIVE')", name="state"),
-    Index("uq_vector_indexes_live", "state", unique=True, postgresql_where=text("state = 'LIVE'")),
+    partial("uq_vector_indexes_live", "state", unique=True, where="state = 'LIVE'"),
 )
 
 # Memories and turns in the index under construction: their versions there, and their vectors if it

@@ -18,11 +18,10 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
-    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from pipeline.ledger.tables.columns import metadata, now, time
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 
 webhooks = Table(
     "webhooks",
@@ -68,12 +67,7 @@ webhook_deliveries = Table(
     time("ended_at"),
     CheckConstraint("state IN ('PENDING', 'DELIVERED', 'DEAD')", name="state"),
     CheckConstraint("(state = 'PENDING') = (due_at IS NOT NULL)", name="due"),
-    Index(
-        "ix_webhook_deliveries_due",
-        "webhook_id",
-        "due_at",
-        postgresql_where=text("due_at IS NOT NULL"),
-    ),
+    partial("ix_webhook_deliveries_due", "webhook_id", "due_at", where="due_at IS NOT NULL"),
     Index("ix_webhook_deliveries_log", "webhook_id", "created_at"),
-    Index("ix_webhook_deliveries_ended", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
+    partial("ix_webhook_deliveries_ended", "ended_at", where="ended_at IS NOT NULL"),
 )
