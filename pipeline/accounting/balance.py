@@ -8,11 +8,12 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Float, Select, Subquery, cast, delete, func, insert, select, text, union_all
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.accounting.sql import statement
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import book_entries, books, events
 
 # Key of an advisory lock; no other lock uses it.
@@ -50,12 +51,8 @@ class Totals:
         return self.accepted == ended + self.pending + self.running
 
 
-class Balance:
+class Balance(LedgerStore):
     """Read and fold the counts."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def totals(self, project_id: ProjectId | None = None) -> Totals:
         """Return the counts of a project, or of the whole ledger, from one snapshot."""

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.sql import statement
 from pipeline.domain.lanes import Activation
@@ -17,6 +16,7 @@ from pipeline.domain.modes import Period, Spent
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import FailedTry, Usage
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables.costs import usage_daily
 
 NANO = 10**9
@@ -72,11 +72,8 @@ class Spending:
         return total(self.models.values())
 
 
-class Costs:
+class Costs(LedgerStore):
     """Store of costs."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def add(self, activation: Activation, failed: FailedTry) -> None:
         """Record the cost of a failed try for the receipts of the activation's batch."""
@@ -88,17 +85,17 @@ class Costs:
             "prompt": failed.usage.prompt,
             **failed.usage.columns,
         }
-        await execute(self._engine, statement("add_failed_run"), values)
+        await execute(self._single, statement("add_failed_run"), values)
 
     async def add_to_usage(self, project_id: ProjectId, lane_id: UUID, usage: Usage) -> None:
         """Add the cost of calls that belong to no batch to the usage of a scope's project."""
         values = {"project_id": project_id, "lane_id": lane_id, **usage.columns}
-        await execute(self._engine, statement("add_to_usage"), values)
+        await execute(self._single, statement("add_to_usage"), values)
 
     async def spent(self, project_id: ProjectId, user_id: str | None, per: Period) -> Spent:
         """Return the costs of a project, or of one of its users, in the current day or month."""
         values = {"project_id": project_id, "user_id": user_id or "", "per": per}
-        [row] = await fetch(self._engine, statement("spent"), values)
+        [row] = await fetch(self._single, statement("spent"), values)
         return Spent(int(row.tokens), int(row.nano_usd) / NANO)
 
     async def spending(
@@ -125,7 +122,7 @@ class Costs:
             query = query.where(table.day >= start)
         if end:
             query = query.where(table.day <= end)
-        rows = await fetch(self._engine, query)
+        rows = await fetch(self._single, query)
         return Spending(models=_by(rows, "model"), days=_by(rows, "day"))
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.accounting.balance import fold_all
 from pipeline.accounting.sql import statement
+from pipeline.ledger.store import LedgerStore
 
 # The numbers of owners follow from the counts of the owners: a trigger changes them when entries
 # are folded, so they are corrected last.
 OWNERS_LAST = (False, True)
 
 
-class Recount:
+class Recount(LedgerStore):
     """Comparison of the books with all rows. Reads whole tables: not for a tick."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def wrong(self) -> int:
         """Number of counts that differ from their rows."""

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.sql import statement
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute
+from pipeline.ledger.store import LedgerStore
 
 # Projects that one minute samples at most, the busiest first.
 MOST_PROJECTS = 500
@@ -64,11 +64,8 @@ class SeriesPoint:
     waiting_s: float
 
 
-class QueueSamples:
+class QueueSamples(LedgerStore):
     """Store of the samples."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def take(self) -> int:
         """Write the sample of this minute of each project that is busy, or was until now.
@@ -76,7 +73,7 @@ class QueueSamples:
         Any number of processes can call it: the first one of a minute writes. Returns the number of
         samples.
         """
-        return await execute(self._engine, statement("take_samples"), {"most": MOST_PROJECTS})
+        return await execute(self._single, statement("take_samples"), {"most": MOST_PROJECTS})
 
     async def series(self, project_id: ProjectId, span: ChartSpan) -> Sequence[SeriesPoint]:
         """The points of a span from the first sample until now, oldest first.
@@ -84,7 +81,7 @@ class QueueSamples:
         A step without a sample had no work, so its point has nothing but the memories.
         """
         values = {"project_id": project_id, "span": span.length, "step": span.step}
-        async with self._engine.connect() as connection:
+        async with self._single.connect() as connection:
             rows = (await connection.execute(statement("series"), values)).all()
             now = await connection.scalar(select(func.now()))
         return _filled([SeriesPoint(**row._asdict()) for row in rows], span.step, now)

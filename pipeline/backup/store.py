@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.backup.manifest import TableState
 from pipeline.backup.sql import statement
 from pipeline.ledger.fetching import execute, fetch, fetch_value
+from pipeline.ledger.store import LedgerStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,8 @@ class LedgerSnapshot:
         return states
 
 
-class BackupStore:
+class BackupStore(LedgerStore):
     """Snapshot of a ledger, and the steps of a restore."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[LedgerSnapshot]:

@@ -32,7 +32,7 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.conflicts.sql import statement
 from pipeline.domain.conflicts import ConflictState
@@ -49,7 +49,7 @@ from pipeline.ledger.filter_conditions import among, looked_up, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
 from pipeline.memories.decided import DecidedEvent, write_decided
 from pipeline.memories.editing import lock_active
@@ -110,13 +110,8 @@ class ResolveRequest:
     vector: Vector | None = None
 
 
-class Conflicts:
+class Conflicts(LedgerStore):
     """Store of the conflicts."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
 
     async def get(self, project_id: ProjectId, conflict_id: UUID) -> StoredConflict:
         """One conflict. Errors: NotFound."""

@@ -35,7 +35,7 @@ from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import json_rows, value_of
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import curator_runs, curator_steps, memories
 from pipeline.memories.rows import as_memory, open_conflict
 
@@ -115,13 +115,12 @@ class CuratorRunView:
     completed_at: datetime | None
 
 
-class CuratorRuns:
+class CuratorRuns(LedgerStore):
     """Store of the runs."""
 
     def __init__(self, engine: AsyncEngine, *, lease: timedelta = LEASE) -> None:
+        super().__init__(engine)
         self.lease = lease
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
 
     # For clients
 

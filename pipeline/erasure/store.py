@@ -46,7 +46,7 @@ from pipeline.erasure.locking import (
 from pipeline.erasure.shadows import drop_shadows
 from pipeline.erasure.sql import statement
 from pipeline.ledger.fetching import execute, fetch, fetch_row
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, metadata
 from pipeline.seals.entries import record_erasure
 from pipeline.seals.keys import SealKeys
@@ -122,14 +122,12 @@ class ErasureReceipt:
     completed_at: datetime | None
 
 
-class Erasures:
+class Erasures(LedgerStore):
     """Erase owners from the ledger and keep the receipts. `seal_keys`: sign what they cover."""
 
     def __init__(self, engine: AsyncEngine, seal_keys: SealKeys) -> None:
+        super().__init__(engine)
         self._seal_keys = seal_keys
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
 
     async def erase(self, project_id: ProjectId, owner: OwnerKey) -> UUID:
         """Delete every scope with this id from the ledger. Returns the id of the event."""

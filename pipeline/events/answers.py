@@ -9,7 +9,6 @@ from uuid import UUID
 from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import EventType, StageName
@@ -17,6 +16,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.ledger.fetching import fetch_value
 from pipeline.ledger.filter_conditions import one_of
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, stage_runs
 
 SNAPSHOT = TypeAdapter(Snapshot)
@@ -24,11 +24,8 @@ FILTERS: TypeAdapter[Mapping[str, Any]] = TypeAdapter(Mapping[str, Any])
 NO_EXPORT = "No memory export request found"
 
 
-class Answers:
+class Answers(LedgerStore):
     """Store of answers."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def of(self, project_id: ProjectId, event_id: UUID) -> dict[str, Any]:
         """Return the saved answer of an event; empty until there is one."""
@@ -41,7 +38,7 @@ class Answers:
                 stage_runs.c.stage == StageName.EXTRACT,
             )
         )
-        return dict(await fetch_value(self._engine, query) or {})
+        return dict(await fetch_value(self._single, query) or {})
 
     async def export(
         self,
@@ -73,7 +70,7 @@ class Answers:
             .order_by(events.c.created_at.desc(), events.c.id)
             .limit(1)
         )
-        export_id: UUID | None = await fetch_value(self._engine, query)
+        export_id: UUID | None = await fetch_value(self._single, query)
         if export_id is None:
             raise NotFound(NO_EXPORT)
         return export_id

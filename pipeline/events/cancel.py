@@ -19,15 +19,16 @@ from pipeline.domain.lanes import Hint
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.locking import is_event, lock_lanes_of
 from pipeline.events.sql import statement
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import turn_vectors
 from pipeline.turns.vectors import mark_turns_stale
 
 
-class Cancellation:
+class Cancellation(LedgerStore):
     """Cancel events. `grace`: time until the sweeper repeats a lost hint."""
 
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._grace = grace
 
     async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Hint | None]:

@@ -31,6 +31,7 @@ from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.ledger.filter_conditions import among, event_shape, events_matching
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
 from pipeline.seals.entries import record_replay
 from pipeline.seals.keys import SealKeys
@@ -78,14 +79,14 @@ def dead_letters(code: FailureCode | None = None) -> EventFilter:
     return EventFilter(statuses=(ended,), code=code)
 
 
-class DeadLetters:
+class DeadLetters(LedgerStore):
     """Redrive of dead letters. `grace`: time until the sweeper repeats a lost hint. `seal_keys`:
     sign that a replay changed an event.
     """
 
     def __init__(self, engine: AsyncEngine, seal_keys: SealKeys, *, grace: timedelta) -> None:
+        super().__init__(engine)
         self._seal_keys = seal_keys
-        self._engine = engine
         self._grace = grace
 
     async def replay(self, project_id: ProjectId, event_id: UUID, edit: Edit) -> Replayed:

@@ -29,7 +29,6 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import NotFound
@@ -59,7 +58,8 @@ from pipeline.ledger.filter_conditions import (
     shown_lane,
 )
 from pipeline.ledger.owned_rows import ListPage
-from pipeline.ledger.statements import SHAPES, Compiled, Direct, Record
+from pipeline.ledger.statements import SHAPES, Compiled, Record
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     events,
     failed_runs,
@@ -126,11 +126,8 @@ class Progress:
         return self.status in FINAL
 
 
-class Events:
+class Events(LedgerStore):
     """Reads of events."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._direct = Direct(engine)
 
     async def get(self, project_id: ProjectId, event_id: UUID) -> EventView:
         """Return an event. Errors: NotFound, also for another project's event."""

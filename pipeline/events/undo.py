@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import FINAL, EventType, Status
@@ -57,6 +57,7 @@ from pipeline.ledger.failures import is_taken_text
 from pipeline.ledger.filter_conditions import among, one_of
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.row_values import json_rows
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     cleared_lanes,
     events,
@@ -118,11 +119,8 @@ class UndoPlan:
         return [step for step in self.steps if step.obstacle is None]
 
 
-class Undo:
+class Undo(LedgerStore):
     """Undo events."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def texts(self, project_id: ProjectId, event_id: UUID) -> list[str]:
         """Return the texts that an undo would restore and that have no stored vector."""

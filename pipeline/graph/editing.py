@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, delete, func, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
@@ -22,6 +22,7 @@ from pipeline.graph.sql import statement
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.row_values import value_of
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import entities, graph_receipts, lanes, relations
 from pipeline.text.names import plain_name
 
@@ -48,11 +49,8 @@ class EntityView:
     members: Sequence[tuple[UUID, str]]
 
 
-class GraphEditing:
+class GraphEditing(LedgerStore):
     """Read and edit single entities."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def get(self, project_id: ProjectId, node_id: UUID) -> EntityView:
         """Return an entity. Errors: NotFound."""

@@ -7,20 +7,16 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.sql import statement
 from pipeline.ledger.filter_conditions import lanes_with
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes
 
 
-class GraphExport:
+class GraphExport(LedgerStore):
     """Read the whole graph of some ids in pages."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._direct = Direct(engine)
 
     async def page(
         self,

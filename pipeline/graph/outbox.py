@@ -24,7 +24,7 @@ from pipeline.graph.sql import statement
 from pipeline.ledger.engine import is_locked
 from pipeline.ledger.fetching import execute, fetch_value
 from pipeline.ledger.locks import advisory_lock
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import entities, graph_mirrors, graph_outbox, relations
 
 # Key of an advisory lock; no other lock uses it.
@@ -41,13 +41,12 @@ class OutboxBatch:
     changes: MirrorChanges
 
 
-class GraphOutbox:
+class GraphOutbox(LedgerStore):
     """Queue of changes for one graph server, processed by one process at a time."""
 
     def __init__(self, engine: AsyncEngine, long: AsyncEngine) -> None:
         """`long`: pool for statements on many rows."""
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self._long = long
 
     @asynccontextmanager

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncEngine
-
 from pipeline.graph.outbox import GraphOutbox
 from pipeline.graph.ports import GraphIndex, GraphMirror, WalkRequest
 from pipeline.graph.sql import statement
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 
 
-class LedgerPathSearch:
+class LedgerPathSearch(LedgerStore):
     """The GraphIndex port in PostgreSQL: one recursive statement."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._direct = Direct(engine)
 
     async def walk(self, request: WalkRequest) -> list[Sequence[UUID]]:
         """Paths of relations, as their ids; see path_search.sql."""

@@ -41,7 +41,7 @@ from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView, Walk
 from pipeline.ledger.counting import COUNTED, at_least
 from pipeline.ledger.filter_conditions import IN_PROJECT, lanes_with
 from pipeline.ledger.row_values import value_of
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.tables.graph import PLAIN
 from pipeline.text.names import is_self, names_in, names_self, plain_name
@@ -66,12 +66,12 @@ MOST_LANES, MOST_NAMED = 1_000, 2_000
 MOST_NAMES, SHOWN_NAMES = 500, 40
 
 
-class Graph:
+class Graph(LedgerStore):
     """Store of relations: reads for models and searches."""
 
     def __init__(self, engine: AsyncEngine, index: GraphIndex | None = None) -> None:
         """`index`: follows relations; by default the ledger."""
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self._index = index or LedgerPathSearch(engine)
 
     async def mentioned_in(

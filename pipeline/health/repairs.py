@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from sqlalchemy import MetaData, text
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.schema import CreateIndex
 
 from pipeline.accounting.recount import Recount
 from pipeline.health.sql import statement
 from pipeline.health.store import OVERDUE, declared
 from pipeline.ledger.fetching import execute
+from pipeline.ledger.store import LedgerStore
 
 
-class LedgerRepairs:
+class LedgerRepairs(LedgerStore):
     """Actions of `memlane repair`. Indexes are built beside writers, outside of transactions."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def rebuild_index(self, name: str) -> None:
         """Build an invalid index again."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import Index, text
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.recount import Recount
 from pipeline.health.sql import statement
 from pipeline.ledger.fetching import fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import metadata
 
 # A lane that is due is queued within seconds; a hint in a long queue is repeated after a minute.
@@ -64,12 +64,8 @@ class SealFigures:
     oldest_s: float
 
 
-class LedgerHealth:
+class LedgerHealth(LedgerStore):
     """Reads of a ledger's health."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def clock_ahead_s(self) -> float:
         """Seconds that the database's clock is ahead of this machine's; negative if behind.

@@ -24,7 +24,7 @@ from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.lanes.idempotency import digest
 from pipeline.lanes.sql import statement
 from pipeline.ledger.failures import broken_constraint
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.text import terms as lexical
 
 # Characters of a group whose terms are computed before its commit: 2 ms at most. The terms of the
@@ -77,11 +77,11 @@ class Accepted:
     project_ends: bool = False
 
 
-class Adds:
+class Adds(LedgerStore):
     """Store of adds. `grace`: time until the hint of a queued lane counts as lost."""
 
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self._grace = grace
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:

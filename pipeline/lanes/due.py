@@ -18,6 +18,7 @@ from pipeline.lanes.leases import BEATS
 from pipeline.lanes.sql import statement
 from pipeline.ledger.engine import behind_pooler
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.store import LedgerStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,12 @@ class Swept:
     was: str
 
 
-class DueLanes:
+class DueLanes(LedgerStore):
     """Store of the sweeper. `lease` and `grace`: as in Lanes."""
 
     def __init__(self, engine: AsyncEngine, *, lease: timedelta, grace: timedelta) -> None:
         # One statement is one transaction: no round trips for BEGIN and COMMIT.
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        super().__init__(engine)
         self._lease = lease
         self._grace = grace
 
@@ -49,12 +50,12 @@ class DueLanes:
             "grace": self._grace,
             "limit": limit,
         }
-        return await execute(self._engine, statement("mark_hints_lost"), values)
+        return await execute(self._single, statement("mark_hints_lost"), values)
 
     async def release(self, code: FailureCode, *, limit: int) -> int:
         """Make lanes with this wait code due now. Returns their number."""
         values = {"code": code, "limit": limit}
-        return await execute(self._engine, statement("resume_waiting"), values)
+        return await execute(self._single, statement("resume_waiting"), values)
 
     async def sweep(
         self,
@@ -72,7 +73,7 @@ class DueLanes:
         `low_patience_s` if their events have low priority.
         """
         rows = await fetch(
-            self._engine,
+            self._single,
             statement("sweep"),
             {
                 "limit": limit,
@@ -85,7 +86,7 @@ class DueLanes:
                 # A lease whose heartbeat is on time has more time left than this.
                 "late": self._lease * (1 - 1.2 / BEATS),
                 "stages": list(StageName),
-                "sessions": not behind_pooler(self._engine),
+                "sessions": not behind_pooler(self._single),
             },
         )
         return [

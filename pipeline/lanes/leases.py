@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.lanes import Hold
 from pipeline.lanes.sql import statement
 from pipeline.ledger.fair_pool import first_in_line
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 
 # Number of heartbeats per lease: two may be late or lost.
 BEATS = 3
@@ -22,11 +22,11 @@ def session_name(owner: UUID, process: str) -> str:
     return f"memlane {owner} {process}"
 
 
-class LaneLeases:
+class LaneLeases(LedgerStore):
     """Store of leases. `lease`: time until the lane of a silent worker is taken over."""
 
     def __init__(self, engine: AsyncEngine, *, lease: timedelta) -> None:
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self._lease = lease
 
     async def renew(self, holds: Sequence[Hold]) -> set[Hold]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from sqlalchemy import and_, exists, func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.balance import WAITING_SINCE
 from pipeline.domain.backpressure import Load
 from pipeline.domain.lanes import LaneClass
 from pipeline.ledger.fetching import fetch, fetch_value
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, lanes, shadows
 
 # Long enough to average over batches, short enough to follow a change.
@@ -26,15 +26,12 @@ OWNER = func.coalesce(shadows.c.project_id, lanes.c.project_id)
 LOW = func.coalesce(lanes.c.normal_seq <= lanes.c.settled_seq, False)
 
 
-class LoadView:
+class LoadView(LedgerStore):
     """Reads of the load."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def is_used(self) -> bool:
         """Tell if an event has ever been accepted; False for a new installation."""
-        return bool(await fetch_value(self._engine, select(exists().select_from(lanes))))
+        return bool(await fetch_value(self._single, select(exists().select_from(lanes))))
 
     async def lanes(self) -> Mapping[LaneClass, int]:
         """Return the number of busy lanes of each class, those of the project's replays included.
@@ -48,7 +45,7 @@ class LoadView:
             .where(BUSY)
             .group_by(lanes.c.project_id, OWNER, LOW)
         )
-        rows = await fetch(self._engine, query)
+        rows = await fetch(self._single, query)
         return {(row.project_id, row.low): int(row.busy) for row in rows}
 
     async def look(self, *, scope_events: int) -> Load:
@@ -91,7 +88,7 @@ class LoadView:
                 events.c.completed_at.is_(None),
             )
         )
-        async with self._engine.connect() as connection:
+        async with self._single.connect() as connection:
             projects = (await connection.execute(by_project)).all()
             drained = await connection.scalar(ended) or 0
             backlogged = await connection.scalar(overdue) or False

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncEngine
-
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.sql import statement
 from pipeline.ledger.row_values import value_of
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,8 @@ class MinuteCount:
     failed: int
 
 
-class QueueView:
+class QueueView(LedgerStore):
     """Reads of the queue. Their work is bounded: see the SQL files."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._direct = Direct(engine)
 
     async def ages(self, project_id: ProjectId) -> QueueAges:
         """The oldest open events, among the 5,000 oldest ones of the project."""

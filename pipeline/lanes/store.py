@@ -39,7 +39,7 @@ from pipeline.lanes.batches import batch_of
 from pipeline.lanes.effects import Effects
 from pipeline.lanes.sql import statement
 from pipeline.ledger.failures import is_taken_text
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.text import terms
 
 # Maximum of the setting: a batch that was fixed under another setting is not larger either.
@@ -71,7 +71,7 @@ class Ending:
     summary_after: SummaryAfter | None = None
 
 
-class Lanes:
+class Lanes(LedgerStore):
     """Store of lanes: each method is one move.
 
     `lease_s`: seconds until the lane of a silent worker is taken over. `queued_grace_s`: seconds
@@ -89,7 +89,7 @@ class Lanes:
         context_messages: int,
     ) -> None:
         """Set the limits of a batch, and the number of earlier messages that a model gets."""
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self.lease = timedelta(seconds=lease_s)
         self.grace = timedelta(seconds=queued_grace_s)
         self._batch_events = batch_events

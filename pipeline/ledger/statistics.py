@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.ledger.store import LedgerStore
 
 # Rows below which no plan is slow; and a table is analyzed again when it is TIMES as large.
 # Each ANALYZE costs half a second of CPU, because all connections plan their statements again.
@@ -26,11 +27,8 @@ GROWN = text("""
 """)
 
 
-class Statistics:
+class Statistics(LedgerStore):
     """Analyze tables of the ledger before autovacuum does."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def analyze_grown(self) -> Sequence[str]:
         """Analyze the tables that have more than TIMES the rows of their last ANALYZE.

@@ -6,23 +6,20 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.decay import Accesses
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memory_accesses
 from pipeline.memories.sql import statement
 
 _ADD = statement("add_accesses").bindparams(bindparam("ids"), bindparam("counts"))
 
 
-class AccessCounts:
+class AccessCounts(LedgerStore):
     """Store of accesses."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def of(self, project_id: ProjectId, ids: Sequence[UUID]) -> Mapping[UUID, Accesses]:
         """Return the accesses of the project's memories; one without any is left out."""

@@ -34,6 +34,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.filter_conditions import among, lanes_matching, matches
 from pipeline.ledger.locks import lock_lanes
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     events,
     lanes,
@@ -89,11 +90,11 @@ class WouldDelete:
     cancelled: int
 
 
-class DeleteByFilter:
+class DeleteByFilter(LedgerStore):
     """Store that deletes by filter. `grace`: time after which the sweeper repeats a lost hint."""
 
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._grace = grace
 
     async def clear(self, project_id: ProjectId, request: DeleteRequest) -> Cleared:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.consolidation.conservation import same_attribute
 from pipeline.domain.errors import ChangedSince, Conflict, InvalidInput, NotFound
@@ -25,6 +25,7 @@ from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
 from pipeline.ledger.failures import is_taken_text
 from pipeline.ledger.filter_conditions import among, looked_up
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import entities, lanes, memories, relations
 from pipeline.memories.rows import (
     as_memory,
@@ -52,11 +53,8 @@ class MemoryEdit:
     version: int | None = None
 
 
-class MemoryEditing:
+class MemoryEditing(LedgerStore):
     """Store of edits by users."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def edit(
         self,

@@ -6,18 +6,15 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import feedback, memories
 
 
-class Feedback:
+class Feedback(LedgerStore):
     """Store of feedback."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def give(
         self, project_id: ProjectId, memory_id: UUID, opinion: str | None, reason: str | None

@@ -27,7 +27,6 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.selectable import LateralFromClause
 
 from pipeline.domain.events import EventType
@@ -39,7 +38,8 @@ from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
 from pipeline.ledger.owned_rows import ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
-from pipeline.ledger.statements import Direct, Record
+from pipeline.ledger.statements import Record
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     api_keys,
     events,
@@ -102,12 +102,8 @@ class HistoryEntry:
     created_at: datetime
 
 
-class MemoryHistory:
+class MemoryHistory(LedgerStore):
     """Store of the states of memories."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
 
     async def of(self, project_id: ProjectId, memory_id: UUID) -> list[HistoryEntry]:
         """All states of a memory, oldest first; empty for an unknown id.
@@ -149,7 +145,7 @@ class MemoryHistory:
         order = (table.created_at.desc(), table.memory_id, table.version.desc())
         # Select the page from the index alone, before the joins.
         page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
-        count = await count_near(self._engine, mine, limit=limit, offset=offset)
+        count = await count_near(self._single, mine, limit=limit, offset=offset)
         entries = await self._entries(_states_of(page))
         return ListPage([_excerpt(entry) for entry in entries], count)
 
@@ -171,11 +167,11 @@ class MemoryHistory:
             .join(messages, source)
             .where(memories.c.project_id == project_id, memories.c.id.in_(memory_ids))
         )
-        rows = await fetch(self._engine, query)
+        rows = await fetch(self._single, query)
         return {row.id: {"role": row.role, "content": row.content} for row in rows}
 
     async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
-        return [_entry(row) for row in await fetch(self._engine, query)]
+        return [_entry(row) for row in await fetch(self._single, query)]
 
 
 def _mine(project_id: ProjectId) -> ColumnElement[bool]:

@@ -8,10 +8,10 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import bindparam, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memory_reads
 from pipeline.memories.sql import statement
 
@@ -45,11 +45,8 @@ class MemoryRead:
     score: float
 
 
-class MemoryReads:
+class MemoryReads(LedgerStore):
     """Store of the sample."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def add(self, reads: Sequence[SampledRead]) -> None:
         """Store reads, and delete the oldest ones of these memories above MOST_OF_A_MEMORY.

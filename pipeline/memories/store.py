@@ -23,7 +23,6 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.consolidation.candidates import Comparable
 from pipeline.domain.errors import NotFound
@@ -35,7 +34,8 @@ from pipeline.domain.writes import Write
 from pipeline.ledger.counting import COUNTED, number_of
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape, shown
-from pipeline.ledger.statements import SHAPES, Direct
+from pipeline.ledger.statements import SHAPES
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import ACTIVE, memories, memory_history
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
@@ -83,12 +83,8 @@ class Touchable:
     forgotten: frozenset[tuple[UUID, bytes]] = frozenset()
 
 
-class Memories:
+class Memories(LedgerStore):
     """Store of the current memories."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
 
     # Reads of the stages
 

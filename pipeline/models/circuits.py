@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.events import FailureCode
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch, fetch_row, fetch_value
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import cooldowns, shadows
 
 # Number of failures in a row that open the circuit.
@@ -77,12 +77,11 @@ class CoolDown:
     code: str | None
 
 
-class Circuits:
+class Circuits(LedgerStore):
     """State of the circuit of each provider."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self._closed_until: dict[str, float] = {}
 
     async def enter(self, provider: str, project_id: ProjectId | None = None) -> Permit:
@@ -106,7 +105,7 @@ class Circuits:
             .values(probe_at=func.now() + PROBE_EVERY)
             .returning(cooldowns.c.provider)
         )
-        return Permit.REFUSED if await fetch_value(self._engine, probe) is None else Permit.PROBE
+        return Permit.REFUSED if await fetch_value(self._single, probe) is None else Permit.PROBE
 
     async def failed(
         self,
@@ -145,7 +144,7 @@ class Circuits:
                 "code": code,
             },
         )
-        await execute(self._engine, upsert)
+        await execute(self._single, upsert)
 
     async def _owner_of(self, project_id: ProjectId | None) -> ProjectId | None:
         """The project that a replay belongs to, so that its failures count as that project's.
@@ -154,19 +153,19 @@ class Circuits:
         whose failures open the circuit for all.
         """
         query = select(shadows.c.project_id).where(shadows.c.id == project_id)
-        owner: ProjectId | None = await fetch_value(self._engine, query)
+        owner: ProjectId | None = await fetch_value(self._single, query)
         return owner or project_id
 
     async def answered(self, provider: str) -> None:
         """Close the circuit: the provider has answered."""
-        await execute(self._engine, delete(cooldowns).where(cooldowns.c.provider == provider))
+        await execute(self._single, delete(cooldowns).where(cooldowns.c.provider == provider))
 
     async def failure(self, provider: str) -> CallFailure | None:
         """The last failed call; None if the provider has answered since."""
         query = select(cooldowns.c.code, cooldowns.c.cause, cooldowns.c.failures).where(
             cooldowns.c.provider == provider
         )
-        row = await fetch_row(self._engine, query)
+        row = await fetch_row(self._single, query)
         if row is None:
             return None
         rejected = row.code == FailureCode.LLM_REJECTED
@@ -179,7 +178,7 @@ class Circuits:
             _in_use(),
             func.coalesce(cooldowns.c.project_id, project_id) == project_id,
         )
-        rows = await fetch(self._engine, query.order_by(cooldowns.c.since))
+        rows = await fetch(self._single, query.order_by(cooldowns.c.since))
         return [CoolDown(**row._asdict()) for row in rows]
 
     async def down(self) -> tuple[int, int]:
@@ -187,7 +186,7 @@ class Circuits:
         due = func.count().filter(cooldowns.c.probe_at <= func.now())
         columns = (func.count().label("down"), due.label("due"))
         query = select(*columns).select_from(cooldowns).where(_in_use())
-        [row] = await fetch(self._engine, query)
+        [row] = await fetch(self._single, query)
         return row.down, row.due
 
 

@@ -12,14 +12,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
 from pipeline.ledger.fetching import execute, fetch_value
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import kept_answers, lanes
 
 
-class KeptAnswers:
+class KeptAnswers(LedgerStore):
     """Store of kept answers. `kept_for`: their lifetime."""
 
     def __init__(self, engine: AsyncEngine, *, kept_for: timedelta) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        super().__init__(engine)
         self._kept_for = kept_for
 
     async def get(self, scope: Scope, digest: bytes) -> Mapping[str, Any] | None:
@@ -28,7 +29,7 @@ class KeptAnswers:
         query = select(table.answer).where(
             table.lane_id == scope.lane_id, table.digest == digest, table.expires_at > func.now()
         )
-        answer: Mapping[str, Any] | None = await fetch_value(self._engine, query)
+        answer: Mapping[str, Any] | None = await fetch_value(self._single, query)
         return answer
 
     async def keep(
@@ -57,4 +58,4 @@ class KeptAnswers:
             .from_select(names, lane)
             .on_conflict_do_update(index_elements=["lane_id", "digest"], set_={"expires_at": until})
         )
-        await execute(self._engine, again)
+        await execute(self._single, again)

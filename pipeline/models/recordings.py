@@ -11,25 +11,22 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import and_, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
 from pipeline.ledger.fetching import fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import entities, relations, stage_runs
 
 
-class Recordings:
+class Recordings(LedgerStore):
     """Store of recorded answers. It only reads."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def outputs(self, batch_id: UUID) -> Mapping[str, Any]:
         """Outputs of the batch's stages, by stage. Those past their retention time are missing."""
         query = select(stage_runs.c.stage, stage_runs.c.output).where(
             stage_runs.c.batch_id == batch_id, stage_runs.c.output.is_not(None)
         )
-        return {row.stage: row.output for row in await fetch(self._engine, query)}
+        return {row.stage: row.output for row in await fetch(self._single, query)}
 
     async def same_relations(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, UUID]:
         """For relations of another scope, the current relation of `scope` that equals each.
@@ -51,4 +48,4 @@ class Recordings:
             query = query.join(their, their.c.id == recorded.c[f"{name}_id"]).join(
                 our, and_(our.c.id == ours.c[f"{name}_id"], our.c.name_key == their.c.name_key)
             )
-        return {row.recorded: row.ours for row in await fetch(self._engine, query)}
+        return {row.recorded: row.ours for row in await fetch(self._single, query)}

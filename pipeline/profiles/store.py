@@ -10,13 +10,13 @@ from uuid import UUID
 
 from sqlalchemy import cast, func, select, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import Status
 from pipeline.domain.profiles import GenerationJob, Profile, ProfileField, ProfileSettings
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch, fetch_row, fetch_value
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes, profile_jobs, profiles, projects
 from pipeline.profiles.sql import statement
 
@@ -34,16 +34,13 @@ class DueProfile:
     settings: ProfileSettings
 
 
-class Profiles:
+class Profiles(LedgerStore):
     """Store of profiles."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def settings(self, project_id: ProjectId) -> ProfileSettings:
         """Settings of a project; disabled by default."""
         query = select(projects.c.profile_settings).where(projects.c.id == project_id)
-        return _settings(await fetch_value(self._engine, query))
+        return _settings(await fetch_value(self._single, query))
 
     async def change(self, project_id: ProjectId, values: Mapping[str, Any]) -> ProfileSettings:
         """Change some settings of a project, and return all of them."""
@@ -54,26 +51,26 @@ class Profiles:
             .values(profile_settings=before.op("||")(cast(dict(values), JSONB)))
             .returning(projects.c.profile_settings)
         )
-        return _settings(await fetch_value(self._engine, query))
+        return _settings(await fetch_value(self._single, query))
 
     async def known(self, project_id: ProjectId, user_id: str) -> bool:
         """Tell if the project has turns or memories of a user."""
         query = select(lanes.c.id).where(
             lanes.c.project_id == project_id, lanes.c.user_id == user_id
         )
-        return await fetch_value(self._engine, query.limit(1)) is not None
+        return await fetch_value(self._single, query.limit(1)) is not None
 
     async def changes(self, project_id: ProjectId, user_id: str) -> int:
         """Number of changes of a user's memories so far. To be read before the memories."""
         query = select(profiles.c.changes).where(
             profiles.c.project_id == project_id, profiles.c.user_id == user_id
         )
-        return await fetch_value(self._engine, query) or 0
+        return await fetch_value(self._single, query) or 0
 
     async def claim_due(self, *, pause_s: float) -> DueProfile | None:
         """Take one profile whose first change is older than the pause, for as long as the pause."""
         values = {"pause": timedelta(seconds=pause_s)}
-        row = await fetch_row(self._engine, statement("claim_due"), values)
+        row = await fetch_row(self._single, statement("claim_due"), values)
         if row is None:
             return None
         settings = _settings(row.profile_settings)
@@ -84,7 +81,7 @@ class Profiles:
     ) -> None:
         """Note the newest generation. `changes`: number of changes that it was accepted for."""
         values = {"project_id": project_id, "user_id": user_id, "event_id": event_id}
-        await execute(self._engine, statement("accepted"), {**values, "changes": changes})
+        await execute(self._single, statement("accepted"), {**values, "changes": changes})
 
     async def get(
         self, project_id: ProjectId, user_id: str, *, as_of: datetime | None = None
@@ -93,7 +90,7 @@ class Profiles:
         of_user = {"project_id": project_id, "user_id": user_id}
         fields = statement("read_fields") if as_of is None else statement("read_fields_at")
         at = {} if as_of is None else {"as_of": as_of}
-        async with self._engine.connect() as connection:
+        async with self._single.connect() as connection:
             row = (await connection.execute(statement("read_profile"), of_user)).one_or_none()
             if row is None:
                 return Profile()
@@ -114,7 +111,7 @@ class Profiles:
     ) -> dict[UUID, list[str]]:
         """Names of the current fields that these memories state, by memory."""
         values = {"project_id": project_id, "memory_ids": list(memory_ids)}
-        rows = await fetch(self._engine, statement("filled_by"), values)
+        rows = await fetch(self._single, statement("filled_by"), values)
         return {row.memory_id: row.names for row in rows}
 
     async def add_job(
@@ -124,7 +121,7 @@ class Profiles:
         query = insert(profile_jobs).values(
             id=job_id, project_id=project_id, operation=operation, event_ids=list(event_ids)
         )
-        await execute(self._engine, query.on_conflict_do_nothing())
+        await execute(self._single, query.on_conflict_do_nothing())
 
     async def last_job(self, project_id: ProjectId, operation: str) -> GenerationJob | None:
         """The newest job of an operation; None if there is none."""
@@ -134,13 +131,13 @@ class Profiles:
             .order_by(profile_jobs.c.created_at.desc())
             .limit(1)
         )
-        job_id = await fetch_value(self._engine, query)
+        job_id = await fetch_value(self._single, query)
         return None if job_id is None else await self.job(project_id, job_id)
 
     async def job(self, project_id: ProjectId, job_id: UUID) -> GenerationJob:
         """A job with the states of its events. Errors: NotFound."""
         values = {"project_id": project_id, "job_id": job_id}
-        row = await fetch_row(self._engine, statement("read_job"), values)
+        row = await fetch_row(self._single, statement("read_job"), values)
         if row is None:
             raise NotFound(NO_SUCH_JOB)
         # An event that was deleted with its project is not read.

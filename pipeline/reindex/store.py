@@ -16,12 +16,13 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.vectors import to_bytes
 from pipeline.ledger.fetching import execute, fetch_value
 from pipeline.ledger.locks import advisory_lock
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import own_collections, rebuilt, vector_indexes
 from pipeline.memories.vectors import MemoryVectors
 from pipeline.reindex.sql import statement
@@ -45,12 +46,8 @@ class ReindexProgress:
     total: int
 
 
-class Indexes:
+class Indexes(LedgerStore):
     """States of the vector indexes."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def live(self) -> str | None:
         """Return the name of the live index; None before the first start."""

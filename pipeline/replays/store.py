@@ -27,6 +27,7 @@ from pipeline.ledger.filter_conditions import looked_up, shown
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.owned_rows import ListPage
 from pipeline.ledger.row_values import value_of
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     conflicts,
     entities,
@@ -101,11 +102,11 @@ class ReplayLimits:
     waiting: int
 
 
-class Shadows:
+class Shadows(LedgerStore):
     """Create, read and delete shadows."""
 
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._grace = grace
 
     async def create(

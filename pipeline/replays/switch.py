@@ -26,6 +26,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     entities,
     events,
@@ -81,11 +82,11 @@ class _Comparison:
     staying: frozenset[UUID]
 
 
-class Switch:
+class Switch(LedgerStore):
     """Compare a shadow with its scope, and switch it on."""
 
     def __init__(self, engine: AsyncEngine, shadows: Shadows) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._shadows = shadows
 
     async def difference(self, project_id: ProjectId, shadow_id: UUID) -> Difference:

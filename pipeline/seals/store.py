@@ -22,6 +22,7 @@ from pipeline.ledger.engine import is_locked
 from pipeline.ledger.failures import is_out_of_reach
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.row_values import value_of
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import projects, seal_checkpoints, seal_projects
 from pipeline.seals.chain import Fault
 from pipeline.seals.checkpoints import is_checkpoint
@@ -67,7 +68,7 @@ class Checkpoint:
     valid: bool
 
 
-class Seals:
+class Seals(LedgerStore):
     """Seal rows and verify them. Without a key nothing is sealed or checked.
 
     `reading`: pool of verifications, which hold a connection for a page.
@@ -82,7 +83,7 @@ class Seals:
         checkpoint_every: timedelta = timedelta(minutes=5),
     ) -> None:
         """`checkpoint_every`: minimum time between two recorded heads of a project."""
-        self._engine = engine
+        super().__init__(engine)
         self._snapshots = (reading or engine).execution_options(isolation_level="REPEATABLE READ")
         self.keys = keys
         self._checkpoint_every = checkpoint_every

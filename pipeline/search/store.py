@@ -50,7 +50,8 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import SnapshotKind
 from pipeline.ledger.filter_conditions import IN_PROJECT
-from pipeline.ledger.statements import SHAPES, Direct
+from pipeline.ledger.statements import SHAPES
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memories, turn_vectors
 from pipeline.memories.rows import as_memory
 from pipeline.memories.superseded import readable_columns
@@ -120,11 +121,11 @@ class WordHits:
 NO_WORDS = WordHits({}, {})
 
 
-class Passages:
+class Passages(LedgerStore):
     """Reads of a search: candidates by words, their places, vectors and texts."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self._statistics = StatisticsCache()
 
     async def by_words(

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Row, and_, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.consolidation.decided import DecidedChange
 from pipeline.domain.errors import Conflict, NotFound
@@ -26,6 +26,7 @@ from pipeline.domain.suggestions import SuggestionKind, SuggestionState, accepte
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes, receipts, suggestions
 from pipeline.memories.decided import DecidedEvent, write_decided
 from pipeline.memories.editing import lock_active
@@ -63,11 +64,8 @@ class AcceptedSuggestion:
         return [c.before.id for c in self.changes if c.outcome is not Outcome.NOOP]
 
 
-class Decisions:
+class Decisions(LedgerStore):
     """Store that writes decisions on suggestions."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def decline(
         self, project_id: ProjectId, suggestion_id: UUID, state: SuggestionState, *, by: UUID

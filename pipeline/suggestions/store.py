@@ -28,7 +28,6 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
@@ -38,7 +37,7 @@ from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, one_of, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     curator_runs,
     events,
@@ -97,12 +96,8 @@ class StoredSuggestion:
     deleted: bool = False
 
 
-class Suggestions:
+class Suggestions(LedgerStore):
     """Store of the suggestions."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
 
     async def get(self, project_id: ProjectId, suggestion_id: UUID) -> StoredSuggestion:
         """One suggestion. Errors: NotFound, also for another project's suggestion."""

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, and_, func, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import EventType, Instructions, Status
 from pipeline.domain.local_times import at_offset
@@ -22,6 +21,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.ledger.fetching import execute, fetch, fetch_value
 from pipeline.ledger.row_values import value_of
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, lanes, messages, summaries, summary_states
 from pipeline.summaries.sql import statement
 from pipeline.text.tokens import tokens
@@ -42,22 +42,19 @@ class DueSummary:
     project_id: ProjectId
 
 
-class Summaries:
+class Summaries(LedgerStore):
     """Store of summaries."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def claim_due(self, *, limit: int, lease_s: float) -> list[DueSummary]:
         """Take the scopes whose next version is due; they are due again after `lease_s`."""
         values = {"limit": limit, "lease": timedelta(seconds=lease_s)}
-        rows = await fetch(self._engine, statement("claim_due"), values)
+        rows = await fetch(self._single, statement("claim_due"), values)
         return [DueSummary(row.lane_id, ProjectId(row.project_id)) for row in rows]
 
     async def claim(self, lane_id: UUID, *, lease_s: float) -> bool:
         """Claim a due summary for `lease_s`. False if another worker makes it, or it is not due."""
         values = {"lane_id": lane_id, "lease": timedelta(seconds=lease_s)}
-        return await fetch_value(self._engine, statement("claim"), values) is not None
+        return await fetch_value(self._single, statement("claim"), values) is not None
 
     async def task(self, lane_id: UUID) -> SummaryTask | None:
         """The due summary of a scope with its messages; None if it is not due any more.
@@ -65,7 +62,7 @@ class Summaries:
         The first version has the newest messages, as many as one call takes; a later one has the
         oldest after the version before it.
         """
-        async with self._engine.connect() as connection:
+        async with self._single.connect() as connection:
             query, values = statement("read_due"), {"lane_id": lane_id}
             state = (await connection.execute(query, values)).one_or_none()
             if state is None:
@@ -121,7 +118,7 @@ class Summaries:
             "prompt": usage.prompt,
             "kept": KEPT_VERSIONS,
         }
-        return await fetch_value(self._engine, statement("save"), values) is not None
+        return await fetch_value(self._single, statement("save"), values) is not None
 
     async def postpone(self, task: SummaryTask, reason: str, *, delay_s: float) -> None:
         """Keep the previous version, and try again after `delay_s` seconds."""
@@ -136,7 +133,7 @@ class Summaries:
     ) -> None:
         values = {"lane_id": task.lane_id, "version": task.version, "epoch": task.epoch}
         await execute(
-            self._engine, statement("postpone"), {**values, "reason": reason, "delay": delay}
+            self._single, statement("postpone"), {**values, "reason": reason, "delay": delay}
         )
 
     async def page(
@@ -158,7 +155,7 @@ class Summaries:
         )
         count = select(func.count()).select_from(of_scope).where(fits)
         state = select(summary_states).where(summary_states.c.lane_id == scope.lane_id)
-        async with self._engine.connect() as connection:
+        async with self._single.connect() as connection:
             rows = (await connection.execute(query)).all()
             number = await connection.scalar(count) or 0
             row = (await connection.execute(state)).one_or_none()

@@ -26,12 +26,13 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId, Right
 from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import api_keys, members, organizations, projects, user_tokens
 from pipeline.tenants.projects import Project
 from pipeline.tenants.secret import Secret
@@ -113,11 +114,8 @@ class ApiKey:
     access: Access
 
 
-class ApiKeys:
+class ApiKeys(LedgerStore):
     """Create, list, check and revoke API keys."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def grants(self, digests: Collection[bytes]) -> Mapping[bytes, Grant]:
         """Return the grants of the keys and users' tokens with these digests, without unknown,

@@ -13,11 +13,10 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import BigInteger, SmallInteger, Uuid, bindparam, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import fetch
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import api_keys, audit_entries
 from pipeline.tenants.api_keys import Grant
 
@@ -62,12 +61,8 @@ class AuditEntry:
     status: int | None
 
 
-class AuditLog:
+class AuditLog(LedgerStore):
     """Store of the audit log."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
 
     async def begin(
         self, project_id: ProjectId, grant: Grant, action: str, target: UUID | None
@@ -110,5 +105,5 @@ class AuditLog:
         )
         if key_id is not None:
             query = query.where(audit_entries.c.key_id == key_id)
-        rows = await fetch(self._engine, query.limit(limit))
+        rows = await fetch(self._single, query.limit(limit))
         return [AuditEntry(**row._asdict()) for row in rows]

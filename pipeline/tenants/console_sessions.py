@@ -10,9 +10,9 @@ from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.ledger.fetching import execute, fetch_value
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import api_keys, console_sessions
 from pipeline.tenants.api_keys import Grant
 from pipeline.tenants.secret import Secret
@@ -21,11 +21,8 @@ from pipeline.tenants.secret import Secret
 LINK_FOR = timedelta(minutes=10)
 
 
-class ConsoleSessions:
+class ConsoleSessions(LedgerStore):
     """Open, look up and end sessions."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def open(self, grant: Grant, lifetime: timedelta) -> Secret:
         """Open a session for the key of the grant. Returns its token, which is not stored."""

@@ -18,13 +18,14 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.accounting.balance import fold_all
 from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import OrganizationId
 from pipeline.ledger.filter_conditions import among, looked_up
 from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     api_keys,
     book_entries,
@@ -49,15 +50,12 @@ NOT_EMPTY = (
 )
 
 
-class ProjectDeletion:
+class ProjectDeletion(LedgerStore):
     """Delete a project or an organization in two steps: `begin`, then `remove`.
 
     Between the steps the caller deletes from the vector index the ids that `begin` returned; adds
     are refused. If the second step is refused, `keep` ends the deletion: nothing was hidden.
     """
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def begin(self, project: Project) -> Sequence[UUID]:
         """Refuse adds to a project from now on. Returns the ids that the vector index may have.

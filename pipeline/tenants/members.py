@@ -9,11 +9,12 @@ from enum import StrEnum
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import api_keys, members, projects
 from pipeline.tenants.api_keys import lock_organization, made_by, revoke_keys
 
@@ -37,11 +38,8 @@ class Member:
     created_at: datetime
 
 
-class Members:
+class Members(LedgerStore):
     """List and change the members of projects."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def of(self, project_ids: Sequence[ProjectId]) -> Sequence[Member]:
         """Return all members of these projects, oldest membership first."""

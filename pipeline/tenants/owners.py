@@ -12,11 +12,11 @@ from typing import Any
 
 from sqlalchemy import TextClause, func, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.fetching import execute, fetch, fetch_value
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes, owners
 from pipeline.tenants.sql import statement
 
@@ -51,11 +51,8 @@ class Owner:
     described: bool = False
 
 
-class Owners:
+class Owners(LedgerStore):
     """List and register the owners of a project."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def page(
         self, project_id: ProjectId, *, kind: str | None = None, limit: int, offset: int = 0
@@ -105,7 +102,7 @@ class Owners:
         """
         values = {"project_id": project_id, "kinds": list(KINDS), "counted": COUNTED}
         values |= {"registered": registered}
-        rows = await fetch(self._engine, statement("owner_totals"), values)
+        rows = await fetch(self._single, statement("owner_totals"), values)
         return dict.fromkeys(KINDS, 0) | {row.kind: row.number for row in rows}
 
     async def _owners(
@@ -113,7 +110,7 @@ class Owners:
     ) -> list[Owner]:
         kinds = [kind] if kind is not None else list(KINDS)
         given = {"project_id": project_id, "kinds": kinds, **values}
-        async with self._engine.connect() as connection:
+        async with self._single.connect() as connection:
             rows = (await connection.execute(query, given)).mappings().all()
         return [Owner(**{"metadata": {}, **row}) for row in rows]
 
@@ -127,7 +124,7 @@ class Owners:
             "kinds": [owner.kind for owner in described],
             "ids": [owner.id for owner in described],
         }
-        rows = await fetch(self._engine, statement("owners_metadata"), values)
+        rows = await fetch(self._single, statement("owners_metadata"), values)
         return {(row.kind, row.id): row.metadata for row in rows}
 
     async def named(self, project_id: ProjectId, kind: str, owner_id: str) -> bool:
@@ -138,7 +135,7 @@ class Owners:
         row = select(owners.c.id).where(
             owners.c.project_id == project_id, owners.c.kind == kind, owners.c.id == owner_id
         )
-        return bool(await fetch_value(self._engine, select(lane.exists() | row.exists())))
+        return bool(await fetch_value(self._single, select(lane.exists() | row.exists())))
 
     async def register(
         self,
@@ -156,4 +153,4 @@ class Owners:
         again = query.on_conflict_do_update(
             index_elements=key, set_=known | {"updated_at": func.now()}
         )
-        await execute(self._engine, again)
+        await execute(self._single, again)

@@ -28,7 +28,7 @@ from sqlalchemy import (
     tuple_,
 )
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import EventType, Status
@@ -36,6 +36,7 @@ from pipeline.domain.incognito import incognito_id
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import book_entries, lanes, private_runs
 
 NO_SUCH_RUN = "This run is neither temporary nor incognito."
@@ -79,11 +80,8 @@ class RunEnd:
     overdue: timedelta
 
 
-class PrivateRuns:
+class PrivateRuns(LedgerStore):
     """Store of the private runs."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def declare(
         self,

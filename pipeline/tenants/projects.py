@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import and_, func, insert, select, text, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import NotFound, ProjectGone
@@ -18,6 +18,7 @@ from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import api_keys, lanes, organizations, projects, queue_samples
 from pipeline.tenants.secret import Secret
 
@@ -72,11 +73,8 @@ class ProjectView:
     updated_at: datetime
 
 
-class Projects:
+class Projects(LedgerStore):
     """Create, read and configure projects."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def any(self) -> bool:
         """Tell if the database has a project at all."""

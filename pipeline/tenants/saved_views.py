@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import saved_views
 from pipeline.tenants.projects import keep
 
@@ -30,11 +30,8 @@ class SavedView:
     query: Mapping[str, str]
 
 
-class SavedViews:
+class SavedViews(LedgerStore):
     """Store of saved views."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def of(self, project_id: ProjectId) -> Sequence[SavedView]:
         """The views of the project, by name."""

@@ -15,11 +15,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, delete, func, insert, select
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import ProjectId, Right
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import user_tokens
 from pipeline.tenants.api_keys import Grant
 from pipeline.tenants.projects import keep
@@ -47,11 +47,8 @@ _LISTED = tuple(
 )
 
 
-class UserTokens:
+class UserTokens(LedgerStore):
     """Create, list and revoke users' tokens. `ApiKeys.grants` checks them."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def make(
         self, by: Grant, user_id: str, rights: Collection[Right], lifetime: timedelta

@@ -7,22 +7,18 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.text.equality import text_hash
 from pipeline.transfer.planning import Stored, ids_of
 from pipeline.transfer.records import EntityRecord, MemoryRecord, OwnerRecord, ScopedRecord
 from pipeline.transfer.sql import statement
 
 
-class Transfers:
+class Transfers(LedgerStore):
     """Store of imports."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._direct = Direct(engine)
 
     async def stored(self, scope: Scope, records: Sequence[ScopedRecord]) -> Stored:
         """The rows of these lines that the ledger has already."""

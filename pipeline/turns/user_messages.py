@@ -9,11 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import shown
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes, messages
 
 # Messages of one part; the texts of a part fit easily into memory.
@@ -33,11 +33,8 @@ class UserMessage:
     run_id: str | None
 
 
-class UserMessages:
+class UserMessages(LedgerStore):
     """Reads of all messages of a user."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def parts(self, project_id: ProjectId, user_id: str) -> AsyncIterator[list[UserMessage]]:
         """Yield the messages of each scope in order, up to PART at a time.
@@ -48,7 +45,7 @@ class UserMessages:
         own = select(*(lanes.c[name] for name in ids)).where(
             lanes.c.project_id == project_id, lanes.c.user_id == user_id, shown(lanes)
         )
-        for lane in await fetch(self._engine, own.order_by(lanes.c.id)):
+        for lane in await fetch(self._single, own.order_by(lanes.c.id)):
             after = (-1, -1)
             while rows := await self._after(lane.id, after):
                 after = (rows[-1].seq, rows[-1].ordinal)
@@ -73,5 +70,5 @@ class UserMessages:
             messages.c.lane_id == lane_id, place > tuple_(*after)
         )
         return await fetch(
-            self._engine, query.order_by(messages.c.seq, messages.c.ordinal).limit(PART)
+            self._single, query.order_by(messages.c.seq, messages.c.ordinal).limit(PART)
         )

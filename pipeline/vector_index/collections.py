@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.scope import Scope
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes, vector_collections
 from pipeline.vector_index.sql import statement
 
@@ -26,13 +27,13 @@ class Recorded(Protocol):
     def __call__(self, lane_ids: list[UUID], embedder: str, *, stale: bool) -> Select[Any]: ...
 
 
-class Collections:
+class Collections(LedgerStore):
     """Names and sizes of the collections of one kind of vectors."""
 
     def __init__(self, engine: AsyncEngine, table: str, recorded: Recorded) -> None:
         """`table`: the table with their rows; `recorded`: the query of `VectorSource.recorded`."""
+        super().__init__(engine)
         self._recorded = recorded
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._table = table
 
     async def known(self, prefix: str) -> dict[str, int]:

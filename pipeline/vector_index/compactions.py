@@ -10,7 +10,7 @@ from datetime import timedelta
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.ledger.locks import advisory_lock
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.vector_index.sql import statement
 
 # Key of an advisory lock; no other lock uses it.
@@ -20,12 +20,11 @@ COMPACT_LOCK = 0x636F6D70
 COUNTED_AT_ONCE = 100
 
 
-class Compactions:
+class Compactions(LedgerStore):
     """The ledger's part of compaction: see `pipeline.vector_index.compaction`."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self._uncounted: Counter[str] = Counter()
 
     async def count(self, name: str, number: int) -> None:

@@ -15,11 +15,10 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.ledger.locks import advisory_lock
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.vector_index.sql import statement
 
 SERVED = "SERVED"
@@ -68,12 +67,8 @@ class OwnState:
         return self.state == SERVED
 
 
-class OwnCollections:
+class OwnCollections(LedgerStore):
     """States of the own collections of one kind of vectors."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._direct = Direct(engine)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[bool]:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.fetching import execute
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ports import VectorRecord
 from pipeline.vector_index.collections import Collections
 from pipeline.vector_index.compactions import Compactions
@@ -40,7 +40,7 @@ class Projection:
     recorded: int = field(default=0, compare=False)
 
 
-class VectorSource(ABC):
+class VectorSource(LedgerStore, ABC):
     """One kind of text with vectors, as the index sees it.
 
     The statements here are on the common columns: id, lane_id, version, projected_version,
@@ -51,9 +51,7 @@ class VectorSource(ABC):
     table: ClassVar[str]
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
+        super().__init__(engine)
         self.collections = Collections(engine, self.table, self.recorded)
         self.own = OwnCollections(engine)
         self.compactions = Compactions(engine)

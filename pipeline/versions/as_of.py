@@ -15,7 +15,6 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import Filter, pinned
@@ -25,17 +24,15 @@ from pipeline.domain.versions import Snapshot
 from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import matching, shape
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memories, past_states
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.versions.states import is_older, pin_values, reference_time, states
 
 
-class MemoriesAsOf:
+class MemoriesAsOf(LedgerStore):
     """Store of memories at a time. Lists of the current ones: see `pipeline.memories.store`."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def get(self, project_id: ProjectId, memory_id: UUID, snapshot: Snapshot) -> Memory:
         """One memory at a time; with `valid_at`, the statement in its place. Errors: NotFound.

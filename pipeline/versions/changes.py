@@ -27,13 +27,12 @@ from sqlalchemy import (
     select,
     true,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.rows import as_memory
 from pipeline.versions.states import COLUMNS, MOMENT, last, pin_values, pinned_columns
@@ -72,11 +71,8 @@ class MemoryChange:
     after: Memory | None
 
 
-class Changes:
+class Changes(LedgerStore):
     """Store that compares two times."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._direct = Direct(engine)
 
     async def page(
         self,

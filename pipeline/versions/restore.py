@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import Row, and_, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict, InvalidInput, NotFound
 from pipeline.domain.facts import Outcome
@@ -15,6 +15,7 @@ from pipeline.domain.memories import Memory, structure_from
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import locked
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memories, memory_history, past_states
 from pipeline.memories.editing import end_unsaid, lock_lanes_of, refusal_of
 from pipeline.memories.rows import (
@@ -27,11 +28,8 @@ from pipeline.memories.rows import (
 from pipeline.text.times.past import current_slot
 
 
-class Restore:
+class Restore(LedgerStore):
     """Store that restores versions."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def text(self, project_id: ProjectId, memory_id: UUID, version: int) -> str:
         """The text of a version. Errors: NotFound; InvalidInput for a version without a text."""

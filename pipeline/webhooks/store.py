@@ -9,13 +9,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.row_values import value_of
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
 from pipeline.webhooks.sql import statement
 
@@ -94,11 +94,8 @@ class TryResult:
         return self.status_code is not None
 
 
-class Webhooks:
+class Webhooks(LedgerStore):
     """Manage webhooks and claim their deliveries."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     # Webhooks of a project
 
@@ -116,7 +113,7 @@ class Webhooks:
             event_types=list(event_types),
             secret=secret,
         )
-        [row] = await fetch(self._engine, query.returning(webhooks))
+        [row] = await fetch(self._single, query.returning(webhooks))
         return value_of(Webhook, row)
 
     async def of(self, project_id: ProjectId) -> list[Webhook]:
@@ -124,7 +121,7 @@ class Webhooks:
         query = select(webhooks).where(webhooks.c.project_id == project_id)
         return [
             value_of(Webhook, row)
-            for row in await fetch(self._engine, query.order_by(webhooks.c.created_at))
+            for row in await fetch(self._single, query.order_by(webhooks.c.created_at))
         ]
 
     async def change(
@@ -138,7 +135,7 @@ class Webhooks:
         if values.get("is_active"):
             changed |= {"dead_in_a_row": 0, "silent_tries": 0, "disabled_reason": None}
         query = update(webhooks).where(_is_webhook(project_id, webhook_id)).values(changed)
-        if not await fetch(self._engine, query.returning(webhooks.c.id)):
+        if not await fetch(self._single, query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
     async def remove(self, project_id: ProjectId, webhook_id: UUID) -> None:
@@ -146,9 +143,9 @@ class Webhooks:
         # Lock order, as in record_try.sql: deliveries, then their webhook.
         mine = select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
         pending = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
-        await fetch(self._engine, pending.returning(webhook_deliveries.c.id))
+        await fetch(self._single, pending.returning(webhook_deliveries.c.id))
         query = delete(webhooks).where(_is_webhook(project_id, webhook_id))
-        if not await fetch(self._engine, query.returning(webhooks.c.id)):
+        if not await fetch(self._single, query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
     # Log of deliveries
@@ -161,16 +158,16 @@ class Webhooks:
         The number is approximate for far pages: see `count_near`.
         """
         if not await fetch(
-            self._engine, select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
+            self._single, select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
         ):
             raise NotFound(NO_SUCH_WEBHOOK)
         table = webhook_deliveries.c
         where = and_(table.webhook_id == webhook_id, *([table.state == state] if state else []))
         ids = select(table.id).where(where)
-        count = await count_near(self._engine, ids, limit=limit, offset=offset)
+        count = await count_near(self._single, ids, limit=limit, offset=offset)
         query = select(webhook_deliveries).where(where)
         newest = query.order_by(table.created_at.desc(), table.id).limit(limit).offset(offset)
-        return [value_of(Delivery, row) for row in await fetch(self._engine, newest)], count
+        return [value_of(Delivery, row) for row in await fetch(self._single, newest)], count
 
     async def redeliver(self, project_id: ProjectId, webhook_id: UUID, delivery_id: UUID) -> None:
         """Queue a delivery again in any state, with its full number of tries. Errors: NotFound."""
@@ -184,7 +181,7 @@ class Webhooks:
             )
             .values(state="PENDING", attempts=0, due_at=func.now(), ended_at=None)
         )
-        if not await fetch(self._engine, query.returning(table.id)):
+        if not await fetch(self._single, query.returning(table.id)):
             raise NotFound(NO_SUCH_DELIVERY)
 
     # Queue of deliveries, for couriers
@@ -212,7 +209,7 @@ class Webhooks:
             "under_way": list(under_way),
             "slow": list(slow),
         }
-        rows = await fetch(self._engine, statement("claim_deliveries"), values)
+        rows = await fetch(self._single, statement("claim_deliveries"), values)
         return [value_of(Try, row, attempt=row.attempts) for row in rows]
 
     async def end(self, done: Try, result: TryResult, *, most_dead: int, most_silent: int) -> None:
@@ -229,12 +226,12 @@ class Webhooks:
             "most_silent": most_silent,
             "silent_for": SILENT_FOR,
         }
-        await execute(self._engine, statement("record_try"), values)
+        await execute(self._single, statement("record_try"), values)
 
     async def forget(self) -> None:
         """Delete old deliveries: ended ones, and unsent ones of disabled webhooks."""
         values = {"age": KEPT_FOR, "limit": FORGOTTEN_AT_ONCE}
-        async with self._engine.connect() as connection:
+        async with self._single.connect() as connection:
             while (await connection.execute(statement("forget_deliveries"), values)).rowcount:
                 pass
 
@@ -245,7 +242,7 @@ class Webhooks:
         """
         why = f"More than {most} deliveries of this webhook waited: the oldest are given up."
         values = {"most": most, "limit": FORGOTTEN_AT_ONCE, "why": why}
-        return await execute(self._engine, statement("give_up_deliveries"), values)
+        return await execute(self._single, statement("give_up_deliveries"), values)
 
 
 def _is_webhook(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:

@@ -126,6 +126,7 @@ def _methods() -> Iterator[tuple[str, Any]]:
         if ".ledger." not in module.__name__ and not vars(module).keys() & {
             "AsyncEngine",
             "AsyncConnection",
+            "LedgerStore",
             "fetch",
         }:
             continue  # uses no database

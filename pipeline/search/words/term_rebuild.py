@@ -28,8 +28,9 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, memories, messages, term_cuts
 from pipeline.text.terms import CUT, cut
 
@@ -60,11 +61,8 @@ TEXTS = {
 }
 
 
-class TermRebuild:
+class TermRebuild(LedgerStore):
     """Compute stored search terms again after a change of the tokenizer."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def walk(self) -> None:
         """Take the next steps, at most STEPS: nothing, once all texts are cut again."""
