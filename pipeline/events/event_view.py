@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -77,10 +77,10 @@ class StageRun:
         return Paid(self.calls, self.prompt_tokens, self.completion_tokens, cost)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventView:
     """An event with everything that clients see. `stage` is set while it runs, and the wait while
-    it runs or gathers.
+    it runs or gathers. The defaults are those of an event without content.
     """
 
     id: UUID
@@ -88,32 +88,32 @@ class EventView:
     event_type: str
     status: Status
     options: dict[str, Any]
-    failure_code: str | None
-    failure_detail: str | None
-    graph_status: str | None
+    failure_code: str | None = None
+    failure_detail: str | None = None
+    graph_status: str | None = None
     note: str | None
-    mode: str | None
-    mode_reason: str | None
+    mode: str | None = None
+    mode_reason: str | None = None
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
-    replays: int
-    replayed_at: datetime | None
-    undone_at: datetime | None
-    batch_id: UUID | None
-    batch_events: int
+    replays: int = 0
+    replayed_at: datetime | None = None
+    undone_at: datetime | None = None
+    batch_id: UUID | None = None
+    batch_events: int = 0
     # The event's own share of the costs.
-    paid: Paid
-    stage: str | None
-    attempts: int
-    wait_code: str | None
-    wait_until: datetime | None
-    wait_cause: str | None
-    messages: Sequence[dict[str, Any]]
+    paid: Paid = field(default_factory=Paid)
+    stage: str | None = None
+    attempts: int = 0
+    wait_code: str | None = None
+    wait_until: datetime | None = None
+    wait_cause: str | None = None
+    messages: Sequence[dict[str, Any]] = ()
     # Parts of the messages that were not kept, each with the number of its message.
-    omitted: Sequence[dict[str, Any]]
-    receipt: Sequence[ReceiptLine]
-    stages: Sequence[StageRun]
+    omitted: Sequence[dict[str, Any]] = ()
+    receipt: Sequence[ReceiptLine] = ()
+    stages: Sequence[StageRun] = ()
     # The effects on the graph. None: a page leaves them out.
     graph: Sequence[GraphReceiptLine] | None = None
     # On a page: texts were shortened, or messages, receipt lines or options left out.
@@ -208,29 +208,9 @@ def incognito_view(project_id: ProjectId, event_id: UUID, at: datetime) -> Event
         event_type=EventType.INCOGNITO,
         status=Status.SUCCEEDED,
         options={"incognito": True},
-        failure_code=None,
-        failure_detail=None,
-        graph_status=None,
         note=NOT_STORED,
-        mode=None,
-        mode_reason=None,
         created_at=at,
         started_at=at,
         completed_at=at,
-        replays=0,
-        replayed_at=None,
-        undone_at=None,
-        batch_id=None,
-        batch_events=0,
-        paid=Paid(0, 0, 0, None),
-        stage=None,
-        attempts=0,
-        wait_code=None,
-        wait_until=None,
-        wait_cause=None,
-        messages=(),
-        omitted=(),
-        receipt=(),
-        stages=(),
         graph=(),
     )

@@ -155,11 +155,11 @@ class Overtaken(Away):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.ledger, parks=30)
-        self._engine = engine
+        self._server = engine
 
     async def park(self, *args: Any, **more: Any) -> int | None:
         if not self._parks:
-            await pass_time(self._engine, MOST_LEASE_MINUTES)
+            await pass_time(self._server, MOST_LEASE_MINUTES)
             assert len(await self.sweep(limit=10)) == 1
         return await super().park(*args, **more)
 
