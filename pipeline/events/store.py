@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -58,6 +57,7 @@ from pipeline.ledger.filter_conditions import (
     shown_lane,
 )
 from pipeline.ledger.owned_rows import ListPage
+from pipeline.ledger.row_values import grouped
 from pipeline.ledger.statements import SHAPES, Compiled, Record
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
@@ -290,8 +290,8 @@ class _EventRows:
 
     def views(self) -> list[EventView]:
         """One view of each event, in the order of the events."""
-        lines, messages = _grouped(self.lines, "event_id"), _grouped(self.messages, "event_id")
-        runs, graph = _grouped(self.runs, "batch_id"), _grouped(self.graph or (), "event_id")
+        lines, messages = grouped(self.lines, "event_id"), grouped(self.messages, "event_id")
+        runs, graph = grouped(self.runs, "batch_id"), grouped(self.graph or (), "event_id")
         views = []
         for row in self.events:
             view = view_of(row, lines[row.id], runs[row.batch_id], messages[row.id])
@@ -318,13 +318,6 @@ def _incognito_time(project_id: ProjectId, event_id: UUID) -> datetime:
     if at is None:
         raise NotFound(NO_SUCH_EVENT)
     return at
-
-
-def _grouped(rows: Sequence[Record], name: str) -> dict[UUID, list[Record]]:
-    groups = defaultdict[UUID, list[Record]](list)
-    for row in rows:
-        groups[getattr(row, name)].append(row)
-    return groups
 
 
 def _events(*, whole: bool) -> Select[Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from operator import attrgetter
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+RowT = TypeVar("RowT")
 ValueT = TypeVar("ValueT")
 
 
@@ -30,6 +32,14 @@ def _reader(
     """The fields of a dataclass without the others, and the function that reads them."""
     names = tuple(field.name for field in fields(kind) if field.name not in others)
     return names, attrgetter(*names)
+
+
+def grouped(rows: Iterable[RowT], column: str) -> defaultdict[Any, list[RowT]]:
+    """The rows by the value of a column, in their order. A value without rows has an empty list."""
+    groups = defaultdict[Any, list[RowT]](list)
+    for row in rows:
+        groups[getattr(row, column)].append(row)
+    return groups
 
 
 def json_rows(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline import telemetry
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import grouped, value_of
 from pipeline.ledger.tables import (
     events,
     seal_buckets,
@@ -377,9 +377,8 @@ class SealingBatch:
         if not unknown:
             return set()
         values = {"lane_ids": [head.lane_id for head in unknown], "limit": CHAIN}
-        seals = defaultdict(list)
-        for row in await self._connection.execute(statement("last_seals"), values):
-            seals[row.lane_id].append(row)
+        rows = await self._connection.execute(statement("last_seals"), values)
+        seals = grouped(rows, "lane_id")
         return {head.lane_id for head in unknown if not _ends_in(head, seals[head.lane_id])}
 
     async def _replays(
@@ -422,9 +421,7 @@ class SealingBatch:
         """Append seals, sign the heads of all these lanes, and change the roots. Returns the number
         of seals.
         """
-        of_lane: dict[UUID, list[_Seal]] = defaultdict(list)
-        for seal in seals:
-            of_lane[seal.lane_id].append(seal)
+        of_lane = grouped(seals, "lane_id")
         written, columns = [], []
         for lane_id, head in heads.items():
             if not of_lane[lane_id] and head.key_id == self._keys.current:

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import grouped, value_of
 from pipeline.ledger.tables import (
     events,
     projects,
@@ -265,13 +265,10 @@ class Verification:
             "lows": [max(low - 1, 0)] * len(heads),
             "highs": [high] * len(heads),
         }
-        seals = defaultdict(list)
-        for row in await self._connection.execute(statement("seals_page"), values):
-            seals[row.lane_id].append(row)
-        entries = defaultdict(list)
+        rows = await self._connection.execute(statement("seals_page"), values)
+        seals = grouped(rows, "lane_id")
         rows = await self._connection.execute(statement("entries"), {"lane_ids": lane_ids})
-        for row in rows:
-            entries[row.lane_id].append(row)
+        entries = grouped(rows, "lane_id")
         faults, sealed = [], 0
         for head in heads:
             base = seals[head.lane_id][0] if low and seals[head.lane_id] else None

@@ -35,6 +35,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline import __version__
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.filter_conditions import among, one_of, shown
+from pipeline.ledger.row_values import grouped
 from pipeline.ledger.tables import (
     conflict_members,
     conflicts,
@@ -372,13 +373,8 @@ class _ScopeRows:
     ) -> Mapping[Any, list[Row[Any]]]:
         """Rows of a table by the id of their event, memory or conflict, in order."""
         query = select(table).where(among(table.c[name], ids))
-        return await self._grouped(query.order_by(*(table.c[column] for column in order)), name)
-
-    async def _grouped(self, query: Any, name: str) -> Mapping[Any, list[Row[Any]]]:
-        groups = defaultdict[Any, list[Row[Any]]](list)
-        for row in (await self.connection.execute(query)).all():
-            groups[getattr(row, name)].append(row)
-        return groups
+        query = query.order_by(*(table.c[column] for column in order))
+        return grouped(await self.connection.execute(query), name)
 
 
 def _at(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
-from uuid import UUID
 
+from pipeline.ledger.row_values import grouped
 from pipeline.search.candidates import Candidate, Place
 
 # A pause of this length ends a session, so clients that send no run ids have sessions, too.
@@ -19,11 +18,8 @@ def locate(candidates: Sequence[Candidate]) -> None:
 
     With several speakers among its candidates, it is a dialogue.
     """
-    by_lane: dict[UUID, list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
-        by_lane[candidate.lane_id].append(candidate)
     # Number the lanes: fusion looks up turns by these keys, and numbers hash faster than ids.
-    for number, lane in enumerate(by_lane.values()):
+    for number, lane in enumerate(grouped(candidates, "lane_id").values()):
         # Numbers, because messages of one add often have the same time, and ids compare slowly.
         lane.sort(key=lambda candidate: (candidate.at, candidate.key.id.int, candidate.key.ordinal))
         for count, session in enumerate(_sessions(lane)):
