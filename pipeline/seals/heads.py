@@ -17,9 +17,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.row_values import value_of
 from pipeline.seals.chain import Head
 from pipeline.seals.keys import Part, SealKeys, message
 
@@ -73,6 +75,11 @@ class ProjectHead:
     key_id: str
     signature: bytes
     rotated_to: str
+
+    @classmethod
+    def of(cls, row: Any) -> ProjectHead:
+        """The head of a row with its columns."""
+        return value_of(cls, row, state=SealState(row.state))
 
     def parts(self) -> list[Part]:
         """The signed message."""

@@ -152,10 +152,7 @@ class SealingBatch:
         row = (await self._connection.execute(statement("lock_project"), mine)).one_or_none()
         if row is None:
             return Sealed()
-        columns = {
-            name: value for name, value in row._asdict().items() if name != "tamper_evidence"
-        }
-        head = ProjectHead(**columns | {"state": SealState(row.state)})
+        head = ProjectHead.of(row)
         if head.state is SealState.OFF:
             return Sealed()
         await self._require(head, switched_on=bool(row.tamper_evidence))

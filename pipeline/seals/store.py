@@ -117,9 +117,9 @@ class Seals(LedgerStore):
                     rotated_to=key_id,
                 )
                 row = (await connection.execute(new.returning(seal_projects))).one()
-                head = ProjectHead(**row._asdict() | {"state": SealState(row.state)})
+                head = ProjectHead.of(row)
             else:
-                head = ProjectHead(**row._asdict() | {"state": SealState(row.state)})
+                head = ProjectHead.of(row)
                 if not head.is_signed(self.keys):
                     raise Conflict(FORGED)
             if on is (head.state is not SealState.OFF) and head.counter:

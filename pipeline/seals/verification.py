@@ -40,7 +40,7 @@ from pipeline.seals.chain import (
     entry_digest,
     is_signed,
 )
-from pipeline.seals.checkpoints import is_checkpoint
+from pipeline.seals.checkpoints import last_checkpoint
 from pipeline.seals.entries import entry_parts
 from pipeline.seals.heads import Bucket, ProjectHead, SealState, bucket_of, digest, fits
 from pipeline.seals.keys import SealKeys
@@ -142,9 +142,7 @@ class Verification:
         row = (await self._connection.execute(query)).one_or_none()
         if row is None or row.project_id is None:
             return bool(row and row.tamper_evidence), None
-        columns = row._asdict()
-        switched_on = bool(columns.pop("tamper_evidence"))
-        return switched_on, ProjectHead(**columns | {"state": SealState(row.state)})
+        return bool(row.tamper_evidence), ProjectHead.of(row)
 
     def _fault(self, number: int | None = None) -> Fault:
         return Fault(None, "head", "project", self._project_id, number)
@@ -157,17 +155,13 @@ class Verification:
             seal_checkpoints.c.project_id == self._project_id
         )
         count, counter = (await self._connection.execute(query)).one()
-        last = select(seal_checkpoints).where(
-            seal_checkpoints.c.project_id == self._project_id,
-            seal_checkpoints.c.number == head.checkpoints,
-        )
-        checkpoint = (await self._connection.execute(last)).one_or_none()
+        last = await last_checkpoint(self._connection, self._keys, head)
         valid = (
             switched_on,
             head.is_signed(self._keys),
             digest(await self._buckets()) == head.digest or not head.counter,
             count == head.checkpoints and (counter or 0) <= head.counter,
-            not count or (checkpoint is not None and is_checkpoint(self._keys, checkpoint)),
+            not count or last is not None,
         )
         return [] if all(valid) else [self._fault()]
 
