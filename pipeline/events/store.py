@@ -57,7 +57,7 @@ from pipeline.ledger.filter_conditions import (
     shown_lane,
 )
 from pipeline.ledger.owned_rows import ListPage
-from pipeline.ledger.row_values import grouped
+from pipeline.ledger.row_values import grouped, value_of
 from pipeline.ledger.statements import SHAPES, Compiled, Record
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
@@ -147,13 +147,12 @@ class Events(LedgerStore):
         if row is None:
             _incognito_time(project_id, event_id)
             return EventEnd(Status.SUCCEEDED, None, None, NOT_STORED, (), ())
-        return EventEnd(
-            Status(row.status),
-            row.failure_code,
-            row.failure_detail,
-            row.note,
-            [receipt_line(line) for line in row.receipt or ()],
-            row.omitted or (),
+        return value_of(
+            EventEnd,
+            row,
+            status=Status(row.status),
+            receipt=[receipt_line(line) for line in row.receipt or ()],
+            omitted=row.omitted or (),
         )
 
     async def page(
@@ -233,12 +232,7 @@ class Events(LedgerStore):
         """
         rows = await self._direct.rows(progress_query(), {"ids": list(ids)})
         ended = {key: Progress(Status.SUCCEEDED) for key in ids if key.version == VERSION}
-        return ended | {
-            row.id: Progress(
-                Status(row.status), row.stage, row.wait_code, row.wait_until, row.wait_cause
-            )
-            for row in rows
-        }
+        return ended | {row.id: value_of(Progress, row, status=Status(row.status)) for row in rows}
 
     async def lane_states(
         self, project_id: ProjectId, pinned: Mapping[str, str], *, embedder: str

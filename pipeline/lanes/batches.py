@@ -18,6 +18,7 @@ from pipeline.domain.local_times import at_offset
 from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMessage
 from pipeline.domain.modes import Mode, budgets_of
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.row_values import value_of
 
 log = structlog.get_logger()
 
@@ -48,7 +49,9 @@ def _batch(activation: Activation, batch_id: UUID, row: Any) -> Batch:
         for position, value in enumerate(row.events)
     ]
     options = events[0].options
-    return Batch(
+    return value_of(
+        Batch,
+        row,
         id=batch_id,
         scope=activation.scope,
         events=events,
@@ -57,20 +60,16 @@ def _batch(activation: Activation, batch_id: UUID, row: Any) -> Batch:
             for value in row.context or ()
         ],
         outputs=row.outputs or {},
-        age_s=row.age_s,
-        started_s=row.started_s,
-        reconsidered=row.reconsidered,
         override=_OVERRIDE.validate_python(row.override or {}),
         mode=options.mode or Mode(project.get("mode") or Mode.CONSOLIDATE),
         budgets=budgets_of(project.get("budget")),
         payer=ProjectId(UUID(project["id"])) if project else None,
-        summary=row.summary,
         gather=gather_of(project.get("gather")),
-        answers_kept=row.answers_kept,
         fence=activation.fence,
         graph_types=graph_types(project.get("graph_types")),
         attributes=project.get("attributes") or {},
         graph=project.get("enable_graph") if options.graph is None else options.graph,
+        unreadable=False,
     )
 
 

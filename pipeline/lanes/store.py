@@ -39,6 +39,7 @@ from pipeline.lanes.batches import batch_of
 from pipeline.lanes.effects import Effects
 from pipeline.lanes.sql import statement
 from pipeline.ledger.failures import is_taken_text
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.text import terms
 
@@ -120,18 +121,14 @@ class Lanes(LedgerStore):
         )
         if row is None:
             return None
-        activation = Activation(
+        activation = value_of(
+            Activation,
+            row,
             lane_id=hint.lane_id,
-            fence=row.fence,
             owner=owner,
             stage=StageName(row.stage),
             scope=Scope.of(row),
-            attempts=row.attempts,
-            counted=row.counted,
-            waits=row.waits,
-            accepted_seq=row.accepted_seq,
             batch_id=row.batch_id or (new_batch_id if row.events else None),
-            low=row.low,
         )
         return activation, batch_of(activation, row)
 

@@ -16,6 +16,7 @@ from pipeline.domain.events import Status
 from pipeline.domain.profiles import GenerationJob, Profile, ProfileField, ProfileSettings
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch, fetch_row, fetch_value
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes, profile_jobs, profiles, projects
 from pipeline.profiles.sql import statement
@@ -95,15 +96,12 @@ class Profiles(LedgerStore):
             if row is None:
                 return Profile()
             rows = (await connection.execute(fields, of_user | at)).all()
-        return Profile(
-            fields=[ProfileField(r.name, r.value, r.memory_ids, r.stored_at) for r in rows],
-            generations=row.generations,
-            updated_at=row.updated_at,
-            stale=row.stale,
+        return value_of(
+            Profile,
+            row,
+            fields=[value_of(ProfileField, field) for field in rows],
             due=row.due_at is not None,
-            event_id=row.event_id,
             status=Status(row.status) if row.status else None,
-            failure=row.failure,
         )
 
     async def filled_by(

@@ -74,16 +74,13 @@ class Summaries(LedgerStore):
             taken.reverse()
         more = len(taken) < len(rows) or len(rows) == MOST_MESSAGES
         until = state.settled_seq if first or not more else taken[-1].seq
-        return SummaryTask(
+        return value_of(
+            SummaryTask,
+            state,
             lane_id=lane_id,
             project_id=ProjectId(state.project_id),
-            user_id=state.user_id,
             mode=Mode(state.mode or Mode.CONSOLIDATE),
             budgets=budgets_of(state.budget),
-            version=state.version,
-            epoch=state.epoch,
-            tries=state.tries,
-            after_seq=state.after_seq,
             until_seq=until,
             more=more and not first,
             request=SummaryUpdate(
