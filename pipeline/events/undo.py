@@ -56,7 +56,7 @@ from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.ledger.failures import is_taken_text
 from pipeline.ledger.filter_conditions import among, one_of
 from pipeline.ledger.locks import lock_lanes, locked
-from pipeline.ledger.row_values import json_rows
+from pipeline.ledger.row_values import columns_of, json_rows
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     cleared_lanes,
@@ -374,12 +374,8 @@ def _state(step: UndoStep) -> dict[str, Any]:
         "text": after.text,
         # A memory with the same text as another one has a hash of its own, and keeps it.
         "text_hash": None if step.is_same_copy else text_hash(after.text or "").hex(),
-        "metadata": after.metadata,
-        "expiration_date": after.expiration_date,
-        "event_id": after.event_id,
-        "message_ordinal": after.message_ordinal,
-        "said_at": after.said_at,
-        "valid_from": after.valid_from,
+        **columns_of(after, "metadata", "expiration_date", "said_at", "valid_from"),
+        **columns_of(after, "event_id", "message_ordinal"),
         "structure": values,
         "slot": current_slot(values["subject"], values["attribute"], after.text or ""),
     }
@@ -492,11 +488,4 @@ async def _closed_later(
         )
     )
     rows = (await connection.execute(query)).all()
-    return {
-        row.id: {
-            "valid_to": row.valid_to,
-            "expired_at": row.expired_at,
-            "ended_by": row.ended_by,
-        }
-        for row in rows
-    }
+    return {row.id: columns_of(row, "valid_to", "expired_at", "ended_by") for row in rows}

@@ -31,7 +31,7 @@ from pipeline.domain.suggestions import Suggestion
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.domain.writes import Change
 from pipeline.lanes.sql import statement
-from pipeline.ledger.row_values import json_rows
+from pipeline.ledger.row_values import columns_of, json_rows
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
 
@@ -205,12 +205,8 @@ class GraphEffects:
     def _edge(self, edge: NewEdge) -> dict[str, Any]:
         """Build the row of a new relation."""
         return {
-            "id": edge.id,
-            "source_id": edge.source_id,
-            "relation": edge.relation,
-            "destination_id": edge.destination_id,
-            "valid_from": edge.valid_from,
-            "valid_to": edge.valid_to,
+            **columns_of(edge, "id", "source_id", "relation", "destination_id"),
+            **columns_of(edge, "valid_from", "valid_to"),
             "ended_by": edge.followed_by
             or (None if edge.ended_by is None else self._event(edge.ended_by).id),
             **self._origin(edge.fact),
@@ -231,11 +227,7 @@ class GraphEffects:
         """Build the receipt line of a change of the graph."""
         return {
             "place": place,
-            "outcome": line.outcome,
-            "relation_id": line.relation_id,
-            "source": line.source,
-            "relation": line.relation,
-            "destination": line.destination,
+            **columns_of(line, "outcome", "relation_id", "source", "relation", "destination"),
             "reason": line.reason,
             **self._origin(line.fact),
         }
@@ -244,26 +236,13 @@ class GraphEffects:
 def _state(memory: Memory, vector: Vector | None) -> dict[str, Any]:
     """Build the memory's row after the batch; no vector means that its text did not change."""
     return {
-        "id": memory.id,
-        "text": memory.text,
+        **columns_of(memory, "id", "version", "state", "immutable", "superseded_by", "appended"),
+        **columns_of(memory, "text", "metadata", "categories", "attributed_to", "slot"),
+        **columns_of(memory, "event_id", "message_ordinal", "expiration_date"),
+        **columns_of(memory, "said_at", "valid_from", "created_at"),
+        **structure(memory),
         "text_hash": text_hash(memory.text).hex(),
         "terms": terms.terms(memory.text),
-        "metadata": memory.metadata,
-        "attributed_to": memory.attributed_to,
-        "state": memory.state,
-        "immutable": memory.immutable,
-        "expiration_date": memory.expiration_date,
-        "version": memory.version,
-        "event_id": memory.event_id,
-        "message_ordinal": memory.message_ordinal,
-        "said_at": memory.said_at,
-        "valid_from": memory.valid_from,
-        "created_at": memory.created_at,
-        "superseded_by": memory.superseded_by,
-        "slot": memory.slot,
-        "appended": memory.appended,
-        **structure(memory),
-        "categories": memory.categories,
         "embedding": None if vector is None else base64.b64encode(to_bytes(vector)).decode(),
     }
 
@@ -279,13 +258,9 @@ def _entry(change: Change) -> dict[str, Any]:
         "outcome": change.outcome,
         "old_text": before.text if before else None,
         "new_text": after.text if after.state == "ACTIVE" else None,
-        "metadata": after.metadata,
-        "expiration_date": after.expiration_date,
         "reason": change.reason,
-        "event_id": after.event_id,
+        **columns_of(after, "metadata", "expiration_date", "event_id", "said_at", "valid_from"),
         "message_ordinal": after.message_ordinal if after.event_id else None,
-        "said_at": after.said_at,
-        "valid_from": after.valid_from,
         "structure": structure(after),
     }
 
@@ -334,16 +309,12 @@ def _members(raised: Sequence[OpenConflict]) -> list[dict[str, Any]]:
 def _suggestion(suggestion: Suggestion) -> dict[str, Any]:
     """Build the row of a suggestion. Its id is the same on every retry."""
     return {
-        "id": suggestion.id,
-        "kind": suggestion.kind,
-        "event_id": suggestion.event_id,
-        "fact_text": suggestion.fact_text,
+        **columns_of(suggestion, "id", "kind", "event_id"),
+        **columns_of(suggestion, "fact_text", "proposed_text", "reason"),
         "targets": [
             {"memory_id": memory_id, "version": version}
             for memory_id, version in suggestion.targets
         ],
-        "proposed_text": suggestion.proposed_text,
-        "reason": suggestion.reason,
         "content_hash": suggestion.content_hash.hex(),
     }
 

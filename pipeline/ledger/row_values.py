@@ -34,6 +34,11 @@ def _reader(
     return names, attrgetter(*names)
 
 
+def columns_of(value: object, *names: str) -> dict[str, Any]:
+    """The attributes of a value with these names, as columns of a row. Errors: AttributeError."""
+    return {name: getattr(value, name) for name in names}
+
+
 def grouped(rows: Iterable[RowT], column: str) -> defaultdict[Any, list[RowT]]:
     """The rows by the value of a column, in their order. A value without rows has an empty list."""
     groups = defaultdict[Any, list[RowT]](list)

@@ -21,6 +21,7 @@ from pipeline.domain.memories import Memory, structure
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.row_values import columns_of
 from pipeline.ledger.tables import events, lanes, memories, receipts
 from pipeline.memories.editing import end_unsaid, end_unstated
 from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
@@ -102,14 +103,9 @@ def _columns(after: Memory) -> dict[str, Any]:
     return {
         **values,
         "slot": current_slot(values["subject"], values["attribute"], after.text),
-        "metadata": after.metadata,
         "categories": list(after.categories),
-        "expiration_date": after.expiration_date,
-        "said_at": after.said_at,
-        "valid_from": after.valid_from,
-        "event_id": after.event_id,
-        "message_ordinal": after.message_ordinal,
-        "attributed_to": after.attributed_to,
+        **columns_of(after, "metadata", "expiration_date", "said_at", "valid_from"),
+        **columns_of(after, "event_id", "message_ordinal", "attributed_to"),
     }
 
 

@@ -28,7 +28,7 @@ from pipeline.domain.rollback import PastState
 from pipeline.domain.scope import Scope
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.sql import statement
 from pipeline.text import terms
@@ -96,15 +96,12 @@ async def write_history(
             event=outcome,
             old_text=before.text if before else None,
             new_text=after.text if after.state == "ACTIVE" else None,
-            metadata=after.metadata,
-            expiration_date=after.expiration_date,
+            **columns_of(after, "metadata", "expiration_date", "said_at", "valid_from"),
             reason=reason,
             event_id=event_id,
             message_ordinal=after.message_ordinal if event_id else None,
             undoes=undoes,
             key_id=key_id,
-            said_at=after.said_at,
-            valid_from=after.valid_from,
             structure=structure(after),
             temporary=func.coalesce(temporary, false()),
         )

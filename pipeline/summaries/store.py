@@ -20,7 +20,7 @@ from pipeline.domain.summaries import SummaryState, SummaryTask, SummaryUpdate, 
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.ledger.fetching import execute, fetch, fetch_value
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, lanes, messages, summaries, summary_states
 from pipeline.summaries.sql import statement
@@ -102,15 +102,10 @@ class Summaries(LedgerStore):
         """
         sourced = task.request.messages
         values = {
-            "lane_id": task.lane_id,
-            "version": task.version,
-            "epoch": task.epoch,
+            **columns_of(task, "lane_id", "version", "epoch", "after_seq", "until_seq", "more"),
             "text": text,
-            "after_seq": task.after_seq,
-            "until_seq": task.until_seq,
             "messages": len(sourced),
             "tokens": sum(tokens(message.message.content) for message in sourced),
-            "more": task.more,
             "model": usage.model,
             "prompt": usage.prompt,
             "kept": KEPT_VERSIONS,
