@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import AddOptions, EventType, FailureCode, StageName, Status
-from pipeline.domain.filters import EventFilter
+from pipeline.domain.filters import ENTITY_IDS, EventFilter
 from pipeline.domain.graph.values import GraphStatus
 from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message, Role
@@ -30,7 +30,7 @@ from pipeline.events.locking import is_event, lock_lanes_of
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.lanes.batches import OPTIONS, omission_rows
-from pipeline.ledger.filter_conditions import among, event_shape, events_matching
+from pipeline.ledger.filter_conditions import among, event_shape, events_matching, of_event
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
 from pipeline.seals.entries import record_replay
@@ -116,10 +116,9 @@ class DeadLetters(LedgerStore):
 
     async def replayable(self, project_id: ProjectId, event_id: UUID) -> Replayable:
         """Return an add that can be replayed. Errors: NotFound; Conflict for any other event."""
-        here = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
-        ids = (lanes.c.user_id, lanes.c.agent_id, lanes.c.app_id, lanes.c.run_id)
+        ids = (lanes.c[name] for name in ENTITY_IDS)
         query = select(events, _HIDDEN, *ids).join(lanes).where(is_event(project_id, event_id))
-        texts = select(messages).join(events, here).where(is_event(project_id, event_id))
+        texts = select(messages).join(events, of_event()).where(is_event(project_id, event_id))
         async with self._engine.connect() as connection:
             event = (await connection.execute(query)).one_or_none()
             rows = (await connection.execute(texts.order_by(messages.c.ordinal))).all()

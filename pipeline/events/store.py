@@ -18,7 +18,6 @@ from sqlalchemy import (
     Select,
     Text,
     Uuid,
-    and_,
     any_,
     bindparam,
     case,
@@ -32,7 +31,7 @@ from sqlalchemy import (
 from pipeline.cpu_thread import beside_loop
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import FINAL, EventType, StageName, Status
-from pipeline.domain.filters import EventFilter
+from pipeline.domain.filters import ENTITY_IDS, EventFilter
 from pipeline.domain.incognito import NOT_STORED, VERSION, incognito_time
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.event_view import (
@@ -54,6 +53,7 @@ from pipeline.ledger.filter_conditions import (
     EventShape,
     event_shape,
     events_matching,
+    of_event,
     shown_lane,
 )
 from pipeline.ledger.owned_rows import ListPage
@@ -330,10 +330,7 @@ def _events(*, whole: bool) -> Select[Any]:
             *(column for column in events.c if column.key != "options"),
             (events.c.options if whole else case((light, events.c.options))).label("options"),
             batch_events,
-            lanes.c.user_id,
-            lanes.c.agent_id,
-            lanes.c.app_id,
-            lanes.c.run_id,
+            *(lanes.c[name] for name in ENTITY_IDS),
             lanes.c.batch_id.label("lane_batch_id"),
             lanes.c.state.label("lane_state"),
             lanes.c.stage,
@@ -381,11 +378,10 @@ def _receipts(*, whole: bool) -> Select[Any]:
 
 @cache
 def _messages(*, whole: bool) -> Select[Any]:
-    this = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
     columns = (messages.c[name] for name in ("ordinal", "role", "name", "content", "omitted"))
     query = (
         select(events.c.id.label("event_id"), *columns)
-        .join(events, this)
+        .join(events, of_event())
         .where(_listed(events.c.id))
     )
     if whole:

@@ -60,7 +60,7 @@ from pipeline.domain.filters import (
 )
 from pipeline.domain.graph.values import GraphStatus
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.tables import events, lanes, memories
+from pipeline.ledger.tables import events, lanes, memories, messages
 
 # Parameter of every condition of `matching`: the project.
 IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
@@ -151,6 +151,16 @@ def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool
     apply.
     """
     return column == any_(literal(list(ids), ARRAY(Uuid)))
+
+
+def of_event(event: FromClause = events) -> ColumnElement[bool]:
+    """Match the messages of an event."""
+    return and_(messages.c.lane_id == event.c.lane_id, messages.c.seq == event.c.seq)
+
+
+def message_at(ordinal: ColumnElement[Any], event: FromClause = events) -> ColumnElement[bool]:
+    """Match the message of an event with this number."""
+    return and_(of_event(event), messages.c.ordinal == ordinal)
 
 
 def looked_up(
@@ -303,10 +313,8 @@ def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
     Categories in a list with null become two tests: the empty list of categories is no value.
     """
     match tree:
-        case AllOf(of):
-            return AllOf(tuple(_with(take, part) for part in of))
-        case AnyOf(of):
-            return AnyOf(tuple(_with(take, part) for part in of))
+        case AllOf(of) | AnyOf(of):
+            return replace(tree, of=tuple(_with(take, part) for part in of))
         case Not(of):
             return Not(_with(take, of))
         case Test("categories", "in", [*values]) if None in values:

@@ -35,7 +35,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.fetching import fetch
-from pipeline.ledger.filter_conditions import IN_PROJECT, shown
+from pipeline.ledger.filter_conditions import IN_PROJECT, message_at, shown
 from pipeline.ledger.owned_rows import ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Record
@@ -156,15 +156,10 @@ class MemoryHistory(LedgerStore):
         its_event = and_(
             events.c.id == memories.c.event_id, events.c.project_id == memories.c.project_id
         )
-        source = and_(
-            messages.c.lane_id == events.c.lane_id,
-            messages.c.seq == events.c.seq,
-            messages.c.ordinal == memories.c.message_ordinal,
-        )
         query = (
             select(memories.c.id, messages.c.role, messages.c.content)
             .join(events, its_event)
-            .join(messages, source)
+            .join(messages, message_at(memories.c.message_ordinal))
             .where(memories.c.project_id == project_id, memories.c.id.in_(memory_ids))
         )
         rows = await fetch(self._single, query)
@@ -230,9 +225,7 @@ def _states_of(page: FromClause) -> Select[Any]:
     )
     message = _first(
         select(messages.c.role, messages.c.content).where(
-            messages.c.lane_id == event.c.lane_id,
-            messages.c.seq == event.c.seq,
-            messages.c.ordinal == state.c.message_ordinal,
+            message_at(state.c.message_ordinal, event)
         ),
         "message",
     )

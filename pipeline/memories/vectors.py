@@ -17,7 +17,6 @@ from sqlalchemy import (
     Row,
     Select,
     Uuid,
-    and_,
     bindparam,
     exists,
     func,
@@ -27,7 +26,7 @@ from sqlalchemy import (
 
 from pipeline.domain.vectors import FLOAT32, from_bytes
 from pipeline.ledger.fetching import execute, fetch
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, of_event
 from pipeline.ledger.tables import ACTIVE, events, memories, messages, shadows
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
@@ -39,7 +38,7 @@ from pipeline.vector_index.projections import Projection, VectorSource
 # `speaker`.
 _AUTHOR = (
     select(messages.c.name)
-    .join(events, and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq))
+    .join(events, of_event())
     .where(
         events.c.id == memories.c.event_id,
         events.c.lane_id == memories.c.lane_id,

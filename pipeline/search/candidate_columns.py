@@ -29,6 +29,7 @@ from sqlalchemy import (
 
 from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey
+from pipeline.ledger.filter_conditions import message_at
 from pipeline.ledger.tables import events, messages
 from pipeline.search.candidates import Candidate
 from pipeline.turns.store import forgotten, just_before, turn_passages
@@ -109,11 +110,7 @@ def placed_turns(turns: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     before = just_before(turns)
     its_message = (
         select(messages.c.content)
-        .where(
-            messages.c.lane_id == turns.c.lane_id,
-            messages.c.seq == turns.c.seq,
-            messages.c.ordinal == turns.c.ordinal,
-        )
+        .where(message_at(turns.c.ordinal, turns))
         .limit(1)  # so the planner looks up one message for each turn
         .lateral("its_message")
     )

@@ -34,7 +34,7 @@ from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import fetch
-from pipeline.ledger.filter_conditions import among, one_of, shown_lane
+from pipeline.ledger.filter_conditions import among, message_at, one_of, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
@@ -262,14 +262,7 @@ _TARGETS: Select[Any] = (
             events.c.project_id == suggestions.c.project_id,
         ),
     )
-    .outerjoin(
-        messages,
-        and_(
-            messages.c.lane_id == events.c.lane_id,
-            messages.c.seq == events.c.seq,
-            messages.c.ordinal == memory_history.c.message_ordinal,
-        ),
-    )
+    .outerjoin(messages, message_at(memory_history.c.message_ordinal))
     .order_by(suggestions.c.id, _TARGET.c.place)
 )
 

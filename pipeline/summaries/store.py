@@ -20,6 +20,7 @@ from pipeline.domain.summaries import SummaryState, SummaryTask, SummaryUpdate, 
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.ledger.fetching import execute, fetch, fetch_value
+from pipeline.ledger.filter_conditions import of_event
 from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, lanes, messages, summaries, summary_states
@@ -157,7 +158,6 @@ class Summaries(LedgerStore):
 
 def _messages(lane_id: UUID, state: Row[Any], *, first: bool) -> Any:
     """Select the settled messages after the version before: the newest ones for a first version."""
-    event = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
     summarized = and_(
         events.c.event_type == EventType.ADD.value,
         events.c.status == Status.SUCCEEDED.value,
@@ -175,7 +175,7 @@ def _messages(lane_id: UUID, state: Row[Any], *, first: bool) -> Any:
             messages.c.said_at,
             events.c.options["utc_offset"].label("utc_offset"),
         )
-        .join(events, event)
+        .join(events, of_event())
         .where(
             messages.c.lane_id == lane_id,
             messages.c.seq > (state.after_seq if first else state.previous_seq),

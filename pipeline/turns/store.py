@@ -41,7 +41,7 @@ from pipeline.domain.facts import Outcome
 from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey, Turn
 from pipeline.domain.scope import Scope
-from pipeline.ledger.filter_conditions import IN_PROJECT
+from pipeline.ledger.filter_conditions import IN_PROJECT, message_at
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.tables import events, lanes, memories, memory_history, messages
 
@@ -131,12 +131,7 @@ def listed_turns(name: str) -> FromClause:
     of = _listed(name)
     event = _looked_up(events, events.c.id == of.c.id, "event")
     lane = _looked_up(lanes, lanes.c.id == event.c.lane_id, "lane")
-    its_key = and_(
-        messages.c.lane_id == event.c.lane_id,
-        messages.c.seq == event.c.seq,
-        messages.c.ordinal == of.c.ordinal,
-    )
-    message = _looked_up(messages, its_key, "message")
+    message = _looked_up(messages, message_at(of.c.ordinal, event), "message")
     joined = of.join(event, true()).join(lane, true()).join(message, true())
     turns = _turns(joined, lane, event, message).where(_not_verbatim(event))
     return turns.subquery(f"listed_{name}")

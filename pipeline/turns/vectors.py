@@ -39,7 +39,7 @@ from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import NO_VECTOR, from_bytes
 from pipeline.ledger.fetching import execute, fetch
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, message_at, of_event
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
 from pipeline.text.speakers import unsigned
@@ -53,8 +53,7 @@ MOST_CHARACTERS = 4_000
 # Lanes of one statement while a scope is read page by page: of their ids, and of their events.
 LANES_READ, LANES_AT_ONCE = 20_000, 20
 
-_of_event = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
-_message = and_(_of_event, messages.c.ordinal == turn_vectors.c.ordinal)
+_message = message_at(turn_vectors.c.ordinal)
 _says_something = and_(
     messages.c.role != Role.SYSTEM,
     messages.c.role != Role.TOOL,
@@ -260,7 +259,7 @@ async def reset_turn_vectors(connection: AsyncConnection, event_id: UUID) -> Non
     """Insert or reset the vector rows of an event whose messages were replaced."""
     new = (
         select(events.c.id, messages.c.ordinal, events.c.lane_id)
-        .join(messages, _of_event)
+        .join(messages, of_event())
         .where(events.c.id == event_id, _says_something)
         .where(events.c.options["infer"].astext.is_distinct_from("false"))
     )

@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from pipeline.ledger.filter_conditions import of_event
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, memories, messages, term_cuts
 from pipeline.text.terms import CUT, cut
@@ -74,10 +75,9 @@ class TermRebuild(LedgerStore):
     async def cut_missing(self, *, uncut_for_s: float) -> int:
         """Cut messages that were accepted so long ago and have no terms. Returns their number."""
         key = [messages.c.lane_id, messages.c.seq, messages.c.ordinal]
-        of_event = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
         query = (
             select(*key, func.left(messages.c.content, LONGEST_CHARS).label("text"))
-            .join(events, of_event)
+            .join(events, of_event())
             .where(
                 messages.c.terms.is_(None),
                 events.c.created_at < func.now() - timedelta(seconds=uncut_for_s),
