@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -99,10 +98,7 @@ class Stores:
         one.
         """
         failure: StoreUnavailable | None = None
-        parts: list[Callable[[], Awaitable[object]]] = []
-        for index in self.indexes:
-            parts += [index.heal, index.large.check]
-        for part in parts:
+        for part in (part for index in self.indexes for part in (index.heal, index.large.check)):
             try:
                 await part()
             except StoreUnavailable as error:

@@ -134,9 +134,8 @@ def refuse_merged(
     """
     checked = []
     for step in steps:
-        standing = step.obstacle is None and step.memory.state == "ACTIVE"
-        if standing and step.memory.id in merged:
-            other, event_id = merged[step.memory.id]
+        other, event_id = merged.get(step.memory.id, (None, None))
+        if other and step.obstacle is None and step.memory.state == "ACTIVE":
             author = f"event {event_id}" if event_id else "a person"
             reason = (
                 f"Memory {step.memory.id}: memory {other} was merged into it since by {author}."

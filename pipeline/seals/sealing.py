@@ -123,42 +123,36 @@ class Verified:
             del self.numbers[next(iter(self.numbers))]
 
 
+@dataclass(slots=True)
 class SealingBatch:
-    """One batch of a project, within a transaction."""
+    """One batch of a project, within a transaction.
 
-    def __init__(
-        self,
-        connection: AsyncConnection,
-        keys: SealKeys,
-        project_id: ProjectId,
-        *,
-        verified: Verified,
-        cursors: dict[ProjectId, UUID],
-        checkpoint_every: timedelta,
-    ) -> None:
-        """`verified` and `cursors`: memory of the process, between its batches."""
-        self._connection = connection
-        self._keys = keys
-        self._project_id = project_id
-        self._verified = verified
-        self._cursors = cursors
-        self._checkpoint_every = checkpoint_every
-        self._buckets: dict[int, Bucket] = {}
-        self._recorded: Mapping[str, Any] | None = None
+    `verified`, `cursors`: memory of the process, between its batches. `buckets`, `recorded`: those
+    of the project, and the checkpoint, once the batch has read or written them.
+    """
+
+    connection: AsyncConnection
+    keys: SealKeys
+    project_id: ProjectId
+    verified: Verified
+    cursors: dict[ProjectId, UUID]
+    checkpoint_every: timedelta
+    buckets: dict[int, Bucket] = field(default_factory=dict)
+    recorded: Mapping[str, Any] | None = None
 
     async def run(self) -> Sealed:
         """Seal and sign. Errors: Refused."""
-        mine = {"project_id": self._project_id}
-        row = (await self._connection.execute(statement("lock_project"), mine)).one_or_none()
+        mine = {"project_id": self.project_id}
+        row = (await self.connection.execute(statement("lock_project"), mine)).one_or_none()
         if row is None:
             return Sealed()
         head = ProjectHead.of(row)
         if head.state is SealState.OFF:
             return Sealed()
         await self._require(head, switched_on=bool(row.tamper_evidence))
-        times = (await self._connection.execute(statement("horizon"))).one()
+        times = (await self.connection.execute(statement("horizon"))).one()
         sealed = Sealed()
-        if head.rotated_to != self._keys.current:
+        if head.rotated_to != self.keys.current:
             head, more = await self._sign_heads(head)
         elif head.state is SealState.STARTING:
             head, more = await self._start(head, times)
@@ -166,22 +160,22 @@ class SealingBatch:
             sealed = await self._take(head)
             head, more = await self._advance(head, times.horizon), sealed.more
         await self._write(head, times.now)
-        return Sealed(sealed.number, more, self._recorded)
+        return Sealed(sealed.number, more, self.recorded)
 
     async def _require(self, head: ProjectHead, *, switched_on: bool) -> None:
         """Verify the head of the project, its buckets and its last checkpoint. Errors: Refused."""
         if not switched_on:
             raise Refused("switched off in the database")
-        query = select(seal_buckets).where(seal_buckets.c.project_id == self._project_id)
-        for row in await self._connection.execute(query):
-            self._buckets[row.bucket] = value_of(Bucket, row)
+        query = select(seal_buckets).where(seal_buckets.c.project_id == self.project_id)
+        for row in await self.connection.execute(query):
+            self.buckets[row.bucket] = value_of(Bucket, row)
         if head.state is SealState.ADOPTING and not head.counter:
             return await self._require_earlier()
-        if not head.is_signed(self._keys):
+        if not head.is_signed(self.keys):
             raise Refused("signature of the project's head")
-        if digest(self._buckets) != head.digest:
+        if digest(self.buckets) != head.digest:
             raise Refused("roots of the project's lanes")
-        last = await last_checkpoint(self._connection, self._keys, head)
+        last = await last_checkpoint(self.connection, self.keys, head)
         if head.checkpoints and (last is None or last.counter > head.counter):
             raise Refused("checkpoints")
         return None
@@ -191,37 +185,37 @@ class SealingBatch:
         heads must be empty. Errors: Refused.
         """
         heads = await self._next_heads(NO_ID)
-        signed = [head for head in heads if is_signed(self._keys, self._project_id, head)]
-        query = select(exists().where(events.c.project_id == self._project_id))
-        if not signed and (heads or self._buckets or await self._connection.scalar(query)):
+        signed = [head for head in heads if is_signed(self.keys, self.project_id, head)]
+        query = select(exists().where(events.c.project_id == self.project_id))
+        if not signed and (heads or self.buckets or await self.connection.scalar(query)):
             raise Refused("not switched on by Memlane")
 
     async def _sign_heads(self, head: ProjectHead) -> tuple[ProjectHead, bool]:
         """Sign the next heads of lanes with the current key, after verifying their signatures."""
-        heads = await self._next_heads(self._cursors.get(self._project_id, NO_ID))
-        stale = [row for row in heads if row.key_id != self._keys.current and row.number]
-        signed = [row for row in stale if is_signed(self._keys, self._project_id, row)]
+        heads = await self._next_heads(self.cursors.get(self.project_id, NO_ID))
+        stale = [row for row in heads if row.key_id != self.keys.current and row.number]
+        signed = [row for row in stale if is_signed(self.keys, self.project_id, row)]
         for row in stale:
             if row not in signed:
                 self._report("lane", row.lane_id)
         earlier = [row.lane_id for row in signed if not row.key_id]
         await self._append({row.lane_id: row for row in signed}, await self._earlier(earlier))
         if len(heads) == HEADS_AT_ONCE:
-            self._cursors[self._project_id] = heads[-1].lane_id
+            self.cursors[self.project_id] = heads[-1].lane_id
             return head, True
-        self._cursors.pop(self._project_id, None)
-        for bucket in self._buckets.values():
+        self.cursors.pop(self.project_id, None)
+        for bucket in self.buckets.values():
             self._change(bucket.bucket, [], 0)
-        await sign_again(self._connection, self._keys, self._project_id)
+        await sign_again(self.connection, self.keys, self.project_id)
         adopted = head.state is SealState.ADOPTING
         state = SealState.STARTING if adopted else head.state
-        return replace(head, rotated_to=self._keys.current, state=state), True
+        return replace(head, rotated_to=self.keys.current, state=state), True
 
     async def _earlier(self, lane_ids: Sequence[UUID]) -> list[_Seal]:
         """Entries of what an erasure or a replay changed in lanes sealed by an earlier release."""
         if not lane_ids:
             return []
-        rows = await self._connection.execute(statement("format_1"), {"lane_ids": list(lane_ids)})
+        rows = await self.connection.execute(statement("format_1"), {"lane_ids": list(lane_ids)})
         return [_entry(row, ranges(row.numbers) if row.numbers else "") for row in rows]
 
     async def _start(self, head: ProjectHead, times: Row[Any]) -> tuple[ProjectHead, bool]:
@@ -230,31 +224,31 @@ class SealingBatch:
             return replace(head, since=times.now), True
         if times.horizon <= head.since:
             return head, False
-        mine = {"project_id": self._project_id}
-        await self._connection.execute(statement("fill_queue"), mine)
+        mine = {"project_id": self.project_id}
+        await self.connection.execute(statement("fill_queue"), mine)
         return replace(head, state=SealState.FILLING), True
 
     async def _advance(self, head: ProjectHead, horizon: datetime) -> ProjectHead:
         """Move `sealed_until` to the date before that of the oldest row that is not sealed yet."""
-        mine = seal_queue.c.project_id == self._project_id
+        mine = seal_queue.c.project_id == self.project_id
         if head.state is SealState.FILLING:
             filling = exists().where(mine, seal_queue.c.kind == "lane")
-            if await self._connection.scalar(select(filling)):
+            if await self.connection.scalar(select(filling)):
                 return head
         query = select(seal_queue.c.queued_at).where(mine)
-        oldest = await self._connection.scalar(query.order_by(seal_queue.c.queued_at).limit(1))
+        oldest = await self.connection.scalar(query.order_by(seal_queue.c.queued_at).limit(1))
         until = min(horizon - CLOCK_SKEW, (oldest or horizon) - MICROSECOND)
         until = max(until, head.sealed_until or until)
         return replace(head, state=SealState.COMPLETE, sealed_until=until)
 
     async def _take(self, head: ProjectHead) -> Sealed:
         """Seal the next rows of the queue."""
-        values = {"project_id": self._project_id, "limit": AT_ONCE}
-        queued = (await self._connection.execute(statement("claim_queue"), values)).all()
+        values = {"project_id": self.project_id, "limit": AT_ONCE}
+        queued = (await self.connection.execute(statement("claim_queue"), values)).all()
         if not queued:
             return Sealed()
         chosen, moved = await self._choose(queued)
-        rows = (await self._connection.execute(statement("unsealed"), chosen)).all()
+        rows = (await self.connection.execute(statement("unsealed"), chosen)).all()
         entries = await self._entries(queued)
         lane_ids = {row.lane_id for row in rows} | {entry.lane_id for entry in entries}
         heads, refused = await self._heads(lane_ids)
@@ -268,7 +262,7 @@ class SealingBatch:
             if row.lane_id in refused or (_is_row(row) and row.row_id in in_refused)
         ]
         gone = {*late, *(row_id for row_id, _, _ in moved)}
-        await self._connection.execute(
+        await self.connection.execute(
             statement("end_queued"),
             {
                 "done": [row.id for row in queued if row.id not in gone],
@@ -296,7 +290,7 @@ class SealingBatch:
                 "memory_ids": [row.row_id for row in lanes],
                 "limit": OF_LANE,
             }
-            for row in await self._connection.execute(statement("lane_rows"), values):
+            for row in await self.connection.execute(statement("lane_rows"), values):
                 if row.kind == "event":
                     event_ids.add(row.row_id)
                     events_of[row.lane_id].append(row.seq)
@@ -315,7 +309,7 @@ class SealingBatch:
             if OF_LANE in (len(events_of[row.lane_id]), len(memories_of[row.lane_id]))
         ]
         chosen = {
-            "project_id": self._project_id,
+            "project_id": self.project_id,
             "event_ids": list(event_ids),
             "memory_ids": [memory_id for memory_id, _, _ in versions],
             "lows": [low for _, low, _ in versions],
@@ -331,7 +325,7 @@ class SealingBatch:
         values = {"lane_ids": [row.lane_id for row in rows]}
         appended = {
             (row.lane_id, row.kind, row.row_id, row.row_no, row.covers)
-            for row in await self._connection.execute(statement("entries"), values)
+            for row in await self.connection.execute(statement("entries"), values)
             if row.number is not None
         }
         entries = []
@@ -339,8 +333,8 @@ class SealingBatch:
             place = (row.lane_id, row.kind, row.row_id, row.row_no, row.covers)
             if place in appended:
                 continue
-            if self._keys.verifies(
-                row.key_id or "", row.signature or b"", *entry_parts(self._project_id, *place)
+            if self.keys.verifies(
+                row.key_id or "", row.signature or b"", *entry_parts(self.project_id, *place)
             ):
                 entries.append(_entry(row, row.covers))
             else:
@@ -350,16 +344,15 @@ class SealingBatch:
     async def _heads(self, lane_ids: Iterable[UUID]) -> tuple[dict[UUID, _Head], set[UUID]]:
         """Lock the heads of these lanes. Returns those that are valid, and the lanes that fail."""
         wanted = sorted(lane_ids)
-        values = {"lane_ids": wanted}
-        rows = await self._connection.execute(statement("lock_heads"), values)
+        rows = await self.connection.execute(statement("lock_heads"), {"lane_ids": wanted})
         stored = {
-            row.lane_id: value_of(_Head, row) for row in rows if row.project_id == self._project_id
+            row.lane_id: value_of(_Head, row) for row in rows if row.project_id == self.project_id
         }
         heads = {lane_id: stored.get(lane_id, _Head(lane_id)) for lane_id in wanted}
         refused = {
             head.lane_id
             for head in heads.values()
-            if head.number and not is_signed(self._keys, self._project_id, head)
+            if head.number and not is_signed(self.keys, self.project_id, head)
         }
         refused |= await self._broken([head for head in heads.values() if head.number])
         for lane_id in refused:
@@ -369,12 +362,12 @@ class SealingBatch:
 
     async def _broken(self, heads: Sequence[_Head]) -> set[UUID]:
         """The lanes whose last seals do not end in their head, each checked once per process."""
-        numbers = self._verified.numbers
+        numbers = self.verified.numbers
         unknown = [head for head in heads if numbers.get(head.lane_id) != head.number]
         if not unknown:
             return set()
         values = {"lane_ids": [head.lane_id for head in unknown], "limit": CHAIN}
-        rows = await self._connection.execute(statement("last_seals"), values)
+        rows = await self.connection.execute(statement("last_seals"), values)
         seals = grouped(rows, "lane_id")
         return {head.lane_id for head in unknown if not _ends_in(head, seals[head.lane_id])}
 
@@ -389,7 +382,7 @@ class SealingBatch:
             "event_ids": [row.row_id for row in edited],
             "lane_ids": [row.lane_id for row in edited],
         }
-        replayed = await self._connection.execute(statement("replayed"), values)
+        replayed = await self.connection.execute(statement("replayed"), values)
         replays = {row.row_id: row.row_no for row in replayed}
         for entry in entries:
             if entry.kind == REPLAY:
@@ -421,7 +414,7 @@ class SealingBatch:
         of_lane = grouped(seals, "lane_id")
         written, columns = [], []
         for lane_id, head in heads.items():
-            if not of_lane[lane_id] and head.key_id == self._keys.current:
+            if not of_lane[lane_id] and head.key_id == self.keys.current:
                 continue
             if not of_lane[lane_id] and not head.number:
                 continue
@@ -430,64 +423,62 @@ class SealingBatch:
                 number += 1
                 link = next_link(link, number, seal)
                 columns.append((seal, number, link))
-            signed = sign_head(self._keys, self._project_id, lane_id, number, link)
-            new = _Head(lane_id, number, link, signed, self._keys.current)
-            before, after = (member(self._keys, self._project_id, row) for row in (head, new))
+            signed = sign_head(self.keys, self.project_id, lane_id, number, link)
+            new = _Head(lane_id, number, link, signed, self.keys.current)
+            before, after = (member(self.keys, self.project_id, row) for row in (head, new))
             self._change(bucket_of(lane_id), [before, after], 0 if head.key_id else 1)
             written.append(new)
         if columns:
-            appended = _columns_of(columns) | {"project_id": self._project_id}
-            await self._connection.execute(statement("append_seals"), appended)
+            appended = _columns_of(columns) | {"project_id": self.project_id}
+            await self.connection.execute(statement("append_seals"), appended)
         if written:
             values = {
-                "project_id": self._project_id,
-                "key_id": self._keys.current,
+                "project_id": self.project_id,
+                "key_id": self.keys.current,
                 "lane_ids": [head.lane_id for head in written],
                 "numbers": [head.number for head in written],
                 "links": [head.link for head in written],
                 "signatures": [head.signature for head in written],
             }
-            await self._connection.execute(statement("write_heads"), values)
-        self._verified.add(written)
+            await self.connection.execute(statement("write_heads"), values)
+        self.verified.add(written)
         return len(columns)
 
     def _change(self, bucket: int, parts: Sequence[bytes], more: int) -> None:
-        stored = self._buckets.get(bucket, Bucket(bucket))
-        self._buckets[bucket] = changed(
-            self._keys, self._project_id, stored, parts=parts, more=more
-        )
+        stored = self.buckets.get(bucket, Bucket(bucket))
+        self.buckets[bucket] = changed(self.keys, self.project_id, stored, parts=parts, more=more)
 
     async def _next_heads(self, after: UUID) -> list[_Head]:
-        values = {"project_id": self._project_id, "after": after, "limit": HEADS_AT_ONCE}
-        rows = await self._connection.execute(statement("next_heads"), values)
+        values = {"project_id": self.project_id, "after": after, "limit": HEADS_AT_ONCE}
+        rows = await self.connection.execute(statement("next_heads"), values)
         return [value_of(_Head, row) for row in rows]
 
     async def _write(self, head: ProjectHead, now: datetime) -> None:
         """Write the buckets, a checkpoint if one is due, and the signed head."""
-        buckets = list(self._buckets.values())
+        buckets = list(self.buckets.values())
         values = {
-            "project_id": self._project_id,
-            "key_id": self._keys.current,
+            "project_id": self.project_id,
+            "key_id": self.keys.current,
             "buckets": [bucket.bucket for bucket in buckets],
             "lanes": [bucket.lanes for bucket in buckets],
             "counters": [bucket.counter for bucket in buckets],
             "roots": [bucket.root for bucket in buckets],
         }
-        await self._connection.execute(statement("write_buckets"), values)
+        await self.connection.execute(statement("write_buckets"), values)
         head = replace(
             head,
             lanes=sum(bucket.lanes for bucket in buckets),
-            digest=digest(self._buckets),
+            digest=digest(self.buckets),
             sealed_at=now,
         )
-        head, self._recorded = await record(
-            self._connection, self._keys, head, now, every=self._checkpoint_every
+        head, self.recorded = await record(
+            self.connection, self.keys, head, now, every=self.checkpoint_every
         )
-        await write_head(self._connection, head.sign(self._keys))
+        await write_head(self.connection, head.sign(self.keys))
 
     def _report(self, what: str, lane_id: UUID) -> None:
         telemetry.seals_refused.labels(what).inc()
-        log.error("seal_refused", what=what, project_id=str(self._project_id), lane_id=str(lane_id))
+        log.error("seal_refused", what=what, project_id=str(self.project_id), lane_id=str(lane_id))
 
 
 async def write_head(connection: AsyncConnection, head: ProjectHead) -> None:

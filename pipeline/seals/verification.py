@@ -212,12 +212,8 @@ class Verification:
         """Heads from a bucket on, of whole buckets; and the last of these buckets."""
 
         async def read(last: int, limit: int) -> Sequence[Row[Any]]:
-            values = {
-                "project_id": self._project_id,
-                "low": UUID(int=first << 120),
-                "high": UUID(int=((last + 1) << 120) - 1),
-                "limit": limit,
-            }
+            bounds = {"low": UUID(int=first << 120), "high": UUID(int=((last + 1) << 120) - 1)}
+            values = {"project_id": self._project_id, "limit": limit} | bounds
             return (await self._connection.execute(statement("heads_page"), values)).all()
 
         rows = await read(BUCKETS - 1, HEADS)
@@ -346,13 +342,8 @@ class Verification:
 
         `query`: statement of the page; `page`: its further values.
         """
-        values = {
-            "project_id": self._project_id,
-            "created_at": cursor.at,
-            "row_id": cursor.row_id,
-            **page,
-        }
-        rows = (await self._connection.execute(query, values)).all()
+        values = {"project_id": self._project_id, "created_at": cursor.at, "row_id": cursor.row_id}
+        rows = (await self._connection.execute(query, values | page)).all()
         last = next((row for row in rows if row.kind == "page"), None)
         new = [row for row in rows if row.kind != "page"]
         until = head.sealed_until

@@ -290,17 +290,14 @@ class Passages(LedgerStore):
 
         Memories are read as they were at the time of the search.
         """
-        project_id = where.project_id
         passages: dict[PassageKey, Memory | Turn] = {}
         if facts := [key.id for key in keys if not key.is_turn]:
             past = where.shape
             query = _FACTS if where.is_current else _past_facts(past.snapshot, past.pins)
-            values = {"in_project": project_id, "facts": facts}
-            for row in await self._direct.rows(query, {**where.values, **values}):
+            for row in await self._direct.rows(query, {**where.values, "facts": facts}):
                 passages[PassageKey(row.id)] = as_memory(row)
         if any(key.is_turn for key in keys):
-            values = {"in_project": project_id, **listed("turns", keys)}
-            for row in await self._direct.rows(_TURNS, values):
+            for row in await self._direct.rows(_TURNS, {**where.values, **listed("turns", keys)}):
                 passages[PassageKey(row.event_id, row.ordinal)] = as_turn(row)
         return passages
 

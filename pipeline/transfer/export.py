@@ -116,10 +116,8 @@ class Export:
             limit = f"SET LOCAL idle_in_transaction_session_timeout = '{IDLE_LIMIT}'"
             await connection.execute(text(limit))
             now: datetime = (await connection.execute(select(func.now()))).scalar_one()
-            yield _line(
-                "header",
-                {"format": FORMAT, "version": VERSION, "memlane": __version__, "exported_at": now},
-            )
+            header = {"format": FORMAT, "version": VERSION, "memlane": __version__}
+            yield _line("header", header | {"exported_at": now})
             async for kind, row in self._rows(connection, project_id, pinned):
                 numbers[kind] += 1
                 yield _line(kind, row)
@@ -161,22 +159,20 @@ async def _owners(
     connection: AsyncConnection, project_id: ProjectId, pinned: Mapping[str, str]
 ) -> AsyncIterator[dict[str, Any]]:
     """The registered owners, without temporary runs; with pinned ids, only those."""
-    table, after = owners.c, ("", "")
-    while True:
-        place = tuple_(table.kind.collate("C"), table.id.collate("C"))
-        query = select(owners).where(table.project_id == project_id, place > tuple_(*after))
-        if pinned:
-            keys = [(name.removesuffix("_id"), value) for name, value in pinned.items()]
-            query = query.where(tuple_(table.kind, table.id).in_(keys))
-        hidden = select(lanes.c.run_id).where(lanes.c.project_id == project_id, lanes.c.temporary)
-        query = query.where(~and_(table.kind == "run", table.id.in_(hidden)))
-        query = query.order_by(table.kind.collate("C"), table.id.collate("C")).limit(PART)
-        rows = (await connection.execute(query)).all()
+    table = owners.c
+    order = (table.kind.collate("C"), table.id.collate("C"))
+    hidden = select(lanes.c.run_id).where(lanes.c.project_id == project_id, lanes.c.temporary)
+    shown_run = ~and_(table.kind == "run", table.id.in_(hidden))
+    base = select(owners).where(table.project_id == project_id, shown_run).order_by(*order)
+    if pinned:
+        keys = [(name.removesuffix("_id"), value) for name, value in pinned.items()]
+        base = base.where(tuple_(table.kind, table.id).in_(keys))
+    query = base.limit(PART)
+    while rows := (await connection.execute(query)).all():
         for row in rows:
             yield _fields(row, OwnerRecord)
-        if len(rows) < PART:
-            return
-        after = (rows[-1].kind, rows[-1].id)
+        last = (rows[-1].kind, rows[-1].id)
+        query = base.where(tuple_(*order) > tuple_(*last)).limit(PART)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pipeline.domain.memories import Memory, structure_from
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import locked
+from pipeline.ledger.row_values import columns_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memories, memory_history, past_states
 from pipeline.memories.editing import end_unsaid, lock_lanes_of, refusal_of
@@ -135,10 +136,8 @@ def _columns(state: Row[Any]) -> dict[str, Any]:
         "state": "ACTIVE",
         "superseded_by": None,
         "forgotten_at": None,
-        "metadata": state.metadata,
-        "expiration_date": state.expiration_date,
+        **columns_of(state, "metadata", "expiration_date", "valid_from"),
         "said_at": state.said_at or state.valid_from,
-        "valid_from": state.valid_from,
     }
     if state.categories is not None:
         columns["categories"] = state.categories

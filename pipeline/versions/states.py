@@ -304,18 +304,15 @@ def _without_older(best: FromClause) -> FromClause:
     As in `pipeline.memories.superseded`, one of the two must have been appended.
     """
     first = select(best).where(best.c.place == 1).subquery()
-    slot = (first.c.lane_id, first.c.slot)
-    order = (first.c.said_at.desc(), first.c.memory_id.desc())
-    by_appended = func.bool_or(first.c.appended).over(
-        partition_by=slot, order_by=order, rows=(None, -1)
-    )
-    by_any = func.bool_or(first.c.cardinality.is_distinct_from(Cardinality.SEVERAL)).over(
-        partition_by=slot, order_by=order, rows=(None, -1)
-    )
-    replaced = or_(
-        func.coalesce(by_appended, false()),
-        and_(first.c.appended, func.coalesce(by_any, false())),
-    )
+    newer: dict[str, Any] = {
+        "partition_by": (first.c.lane_id, first.c.slot),
+        "order_by": (first.c.said_at.desc(), first.c.memory_id.desc()),
+        "rows": (None, -1),
+    }
+    single = first.c.cardinality.is_distinct_from(Cardinality.SEVERAL)
+    by_appended = func.coalesce(func.bool_or(first.c.appended).over(**newer), false())
+    by_any = func.coalesce(func.bool_or(single).over(**newer), false())
+    replaced = or_(by_appended, and_(first.c.appended, by_any))
     older = and_(first.c.slot.is_not(None), replaced)
     return select(first, older.label("older")).subquery()
 

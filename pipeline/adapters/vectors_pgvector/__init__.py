@@ -130,9 +130,7 @@ class Pgvector:
                 "signs": signs_of,
                 "payload": orjson.dumps(dict(record.payload)).decode(),
             }
-            for record, signs_of in zip(
-                records, signs([record.vector for record in records]), strict=True
-            )
+            for record, signs_of in zip(records, signs([r.vector for r in records]), strict=True)
         ]
         put = statement("put", table=_table(name))
         for start in range(0, len(rows), AT_ONCE):

@@ -216,17 +216,13 @@ class WorkingGraph:
     def restate(self, fact: int, stated: Sequence[Relation], types: GraphTypes) -> None:
         """Note the current edges that a fact states and names: it ends none of them."""
         text = self.facts[fact].text
-        keys: set[tuple[str, frozenset[str]]] = set()
-        for row in stated:
-            name = canonical(row.relation, types.relations).name
-            keys.add(
-                (
-                    name,
-                    frozenset(
-                        {compared_name(row.source.name), compared_name(row.destination.name)}
-                    ),
-                )
+        keys = {
+            (
+                canonical(row.relation, types.relations).name,
+                frozenset(map(compared_name, (row.source.name, row.destination.name))),
             )
+            for row in stated
+        }
         self.restated = {
             edge.id
             for edge in self.edges.values()

@@ -206,11 +206,9 @@ def _closeness(
     cosines = (vectors @ compared.T).astype(np.float64).T
     nearest = np.argsort(-cosines[0])[:BACKGROUND]
     near, *to_words = (_standing_out(row, nearest) for row in cosines)
-    closeness = {}
-    for terms_of, to_word in zip(meanings, to_words, strict=True):
-        of_all = np.zeros(len(candidates))
+    closeness = {terms_of: np.zeros(len(candidates)) for terms_of in meanings}
+    for of_all, to_word in zip(closeness.values(), to_words, strict=True):
         of_all[embedded] = MEANING * near * to_word
-        closeness[terms_of] = of_all
     return closeness
 
 
