@@ -186,16 +186,8 @@ class ChromaVectors:
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
     ) -> Hits:
-        _, answer = await self._on(
-            name,
-            "query",
-            lambda collection: {
-                "query_embeddings": list(vectors),
-                "n_results": limit,
-                "where": collection.where(where),
-                "include": ["distances"],
-            },
-        )
+        body = {"query_embeddings": list(vectors), "n_results": limit, "include": ["distances"]}
+        _, answer = await self._on(name, "query", lambda here: body | {"where": here.where(where)})
         return [
             # Chroma's cosine distance is 1 - cosine. asyncpg's UUID type is five times as fast to
             # parse and compare as Python's, and a search has hundreds of ids.

@@ -34,7 +34,7 @@ from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import execute, fetch
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
-from pipeline.ledger.row_values import json_rows, value_of
+from pipeline.ledger.row_values import columns_of, json_rows, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import curator_runs, curator_steps, memories
 from pipeline.memories.rows import as_memory, open_conflict
@@ -129,16 +129,12 @@ class CuratorRuns(LedgerStore):
 
         Errors: NotFound if the scope does not exist.
         """
-        row = await self._direct.row(
-            statement("start_run"),
-            {
-                "run_id": uuid4(),
-                "project_id": scope.project_id,
-                "lane_id": scope.lane_id,
-                "max_suggestions": limits.suggestions,
-                "max_tokens": limits.tokens,
-            },
-        )
+        values = columns_of(scope, "project_id", "lane_id") | {
+            "run_id": uuid4(),
+            "max_suggestions": limits.suggestions,
+            "max_tokens": limits.tokens,
+        }
+        row = await self._direct.row(statement("start_run"), values)
         if row is None:
             raise NotFound(NO_SUCH_SCOPE)
         if row.id is None:  # the open run ended at this moment

@@ -99,10 +99,8 @@ def _stacks(states: Iterable[PastState]) -> Iterator[tuple[PastState, list[PastS
         if state.undoes is None:
             stack.append(state)
         elif stack and len(stack) == before:
-            last = stack[-1]
-            stack[-1] = replace(
-                state, event_id=last.event_id, message_ordinal=last.message_ordinal, undoes=None
-            )
+            event_id, ordinal = stack[-1].event_id, stack[-1].message_ordinal
+            stack[-1] = replace(state, event_id=event_id, message_ordinal=ordinal, undoes=None)
         yield state, stack
 
 

@@ -378,7 +378,6 @@ def chains(walk: Walk, near: Near = NOTHING_NEAR) -> dict[UUID, float]:
     by_memory: dict[UUID, float] = {}
     for (score, _), path in scores:
         value = best * (score / best) ** STEEP
-        for relation in (*path.via, path.relation):
-            if value and relation.memory_id:
-                by_memory[relation.memory_id] = max(value, by_memory.get(relation.memory_id, 0.0))
+        for memory_id in path.memory_ids if value else ():
+            by_memory[memory_id] = max(value, by_memory.get(memory_id, 0.0))
     return by_memory

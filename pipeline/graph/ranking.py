@@ -62,9 +62,8 @@ def shares(walk: Walk) -> dict[UUID, float]:
             continue
         share = sum(weight for word, weight in rarity.items() if word in text) / (whole or 1.0)
         share *= LONGER ** len(path.via)
-        for relation in (*path.via, path.relation):
-            if share and relation.memory_id:
-                best[relation.memory_id] = max(share, best.get(relation.memory_id, 0.0))
+        for memory_id in path.memory_ids if share else ():
+            best[memory_id] = max(share, best.get(memory_id, 0.0))
     return best
 
 

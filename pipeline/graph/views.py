@@ -46,6 +46,11 @@ class GraphPath:
     via: Sequence[RelationView] = ()
     walked: bool = True
 
+    @property
+    def memory_ids(self) -> list[UUID]:
+        """The memories that state its relations."""
+        return [each.memory_id for each in (*self.via, self.relation) if each.memory_id]
+
 
 @dataclass(frozen=True, slots=True)
 class GraphTimes:

@@ -168,18 +168,14 @@ async def _lock_lanes(
     return [row.id for row in rows if row.cleared]
 
 
-async def _forget_scopes(
-    connection: AsyncConnection, lane_ids: Sequence[UUID], event_id: UUID
-) -> None:
+async def _forget_scopes(connection: AsyncConnection, lane_ids: list[UUID], event_id: UUID) -> None:
     """Expire all relations of the lanes; hide their messages and summaries."""
-    values = {"lane_ids": list(lane_ids), "event_id": event_id}
-    await connection.execute(statement("hide_turns"), values)
+    await connection.execute(statement("hide_turns"), {"lane_ids": lane_ids, "event_id": event_id})
     # A worker that makes a summary of the hidden messages is refused.
-    nothing_left = {"messages": 0, "tokens": 0, "due_at": None}
     await connection.execute(
         update(summary_states)
         .where(among(summary_states.c.lane_id, lane_ids))
-        .values({**nothing_left, "version": summary_states.c.version + 1})
+        .values(messages=0, tokens=0, due_at=None, version=summary_states.c.version + 1)
     )
     hidden = select(events.c.id).where(among(events.c.lane_id, lane_ids))
     await mark_turns_stale(connection, turn_vectors.c.event_id.in_(hidden))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, exists, func, or_, select, update
+from sqlalchemy import Select, and_, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -218,7 +218,7 @@ async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
     The switch would bring its memories back.
     """
     copies, ours = events.alias("copies"), events.alias("ours")
-    undone = await connection.scalar(
+    undone = (
         select(ours.c.id)
         .join(copies, copies.c.copy_of == ours.c.id)
         .join(lanes, lanes.c.id == ours.c.lane_id)
@@ -226,13 +226,9 @@ async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
             copies.c.project_id == shadow.id,
             or_(ours.c.undone_at.is_not(None), ours.c.seq <= lanes.c.forgotten_seq),
         )
-        .limit(1)
     )
-    if undone is not None:
-        raise Conflict(
-            f"Event {undone} was undone since, or deleted with its scope,"
-            " and the replay holds what it did: discard the replay and begin another."
-        )
+    why = "was undone since, or deleted with its scope, and the replay holds what it did"
+    await _refuse_if_any(connection, undone, why)
 
 
 async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
@@ -242,7 +238,7 @@ async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
     """
     copies, ours = events.alias("copies"), events.alias("ours")
     copied = exists().where(copies.c.project_id == shadow.id, copies.c.copy_of == ours.c.id)
-    restored = await connection.scalar(
+    restored = (
         select(ours.c.id)
         .join(lanes, lanes.c.id == ours.c.lane_id)
         .join(shadows, shadows.c.id == shadow.id)
@@ -254,13 +250,15 @@ async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
             ours.c.status != Status.CANCELLED,
             ~copied,
         )
-        .limit(1)
     )
-    if restored is not None:
-        raise Conflict(
-            f"Event {restored} was deleted with its scope when this replay began and has been"
-            " brought back since: discard the replay and begin another."
-        )
+    why = "was deleted with its scope when this replay began and has been brought back since"
+    await _refuse_if_any(connection, restored, why)
+
+
+async def _refuse_if_any(connection: AsyncConnection, query: Select[UUID], why: str) -> None:
+    """Refuse a switch if the query has an event. Errors: Conflict."""
+    if (event_id := await connection.scalar(query.limit(1))) is not None:
+        raise Conflict(f"Event {event_id} {why}: discard the replay and begin another.")
 
 
 async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequence[Edited]) -> None:

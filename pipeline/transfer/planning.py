@@ -193,23 +193,20 @@ def _state(state: MemoryState, made: ImportPlan) -> dict[str, Any]:
 
 def _entity(record: EntityRecord, scope: Scope, made: ImportPlan) -> None:
     """Add an entity, with the id that its key has in the scope."""
-    made.add(
-        "entities",
-        _row(record, "key", "merged_into", "root", "past_merges")
-        | {
-            "id": node_id(scope, record.key),
-            "name_key": record.key,
-            "merged_key": record.merged_into,
-            "merged_into": record.merged_into and node_id(scope, record.merged_into),
-            "root_key": record.root,
-            "root_id": record.root and node_id(scope, record.root),
-            "past_merges": [
-                _row(merge) | {"merged_into": node_id(scope, merge.merged_into)}
-                for merge in record.past_merges
-            ]
-            or None,
-        },
-    )
+    merges = [
+        _row(merge) | {"merged_into": node_id(scope, merge.merged_into)}
+        for merge in record.past_merges
+    ]
+    own = {
+        "id": node_id(scope, record.key),
+        "name_key": record.key,
+        "merged_key": record.merged_into,
+        "merged_into": record.merged_into and node_id(scope, record.merged_into),
+        "root_key": record.root,
+        "root_id": record.root and node_id(scope, record.root),
+        "past_merges": merges or None,
+    }
+    made.add("entities", _row(record, "key", "merged_into", "root", "past_merges") | own)
 
 
 def _conflict(record: ConflictRecord, made: ImportPlan) -> None:

@@ -147,12 +147,8 @@ class TurnVectors(VectorSource):
             ):
                 some = _first(following, turns=limit)
                 position = Position(some[-1].lane_id, seq=some[-1].seq)
-                query = _projections().where(
-                    turn_vectors.c.event_id == any_(uuids("event_ids")),
-                    turn_vectors.c.embedder.is_not(None),
-                    TURN.c.wanted,
-                )
-                rows = await fetch(self._single, query, {"event_ids": [row.id for row in some]})
+                ids = {"event_ids": [row.id for row in some]}
+                rows = await fetch(self._single, _EMBEDDED_OF_EVENTS, ids)
                 if rows:
                     yield [_as_projection(row) for row in rows], position
 
@@ -291,6 +287,13 @@ TURN = (
 
 def _projections() -> Select[Any]:
     return select(turn_vectors, TURN).join_from(turn_vectors, TURN, true())
+
+
+_EMBEDDED_OF_EVENTS = _projections().where(
+    turn_vectors.c.event_id == any_(uuids("event_ids")),
+    turn_vectors.c.embedder.is_not(None),
+    TURN.c.wanted,
+)
 
 
 def _page(after: UUID, limit: int) -> Select[Any]:

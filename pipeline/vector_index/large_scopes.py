@@ -222,11 +222,9 @@ class LargeScopes:
         """
         own = self._source.own
         stored = [name for name in await self._store.list_cols() if self._is_mine(name)]
-        listed = await own.states(stored)
-        for name in stored:
-            if name not in listed:
-                await self._store.delete_col(name)
-                await self._source.compactions.forget(name)
+        for name in set(stored) - (await own.states(stored)).keys():
+            await self._store.delete_col(name)
+            await self._source.compactions.forget(name)
         for collection in await own.due(self._family, limit=CHECKED_AT_ONCE):
             info = await self._store.col_info(collection.name)
             least = max(collection.records, self._rows)

@@ -188,9 +188,7 @@ def is_named(matter: str, memory: str) -> bool:
     Either all of its words, or those of an attribute without its value: "their address".
     """
     matter, memory = matter[:MOST_CHARS], memory[:MOST_CHARS]
-    if polarity.negates(matter) != polarity.negates(memory):
-        return False
-    if states_another(matter, memory):
+    if polarity.negates(matter) != polarity.negates(memory) or states_another(matter, memory):
         return False
     if is_past(matter) and not is_past(memory):
         return False
