@@ -37,6 +37,9 @@ if SHARED_DIR in os.environ and (name := os.environ.get(PROCESS_NAME)):  # noqa:
     values.ValueClass = values.MultiProcessValue(named)  # type: ignore[no-untyped-call]
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+# Durations, and values of which the newest counts, whichever process wrote it.
+seconds = partial(Histogram, buckets=SECONDS)
+latest = partial(Gauge, multiprocess_mode="mostrecent")
 
 events_accepted = Counter("memlane_events_accepted", "Events durably accepted.")
 low_events_accepted = Counter(
@@ -52,54 +55,41 @@ events_by_mode = Counter(
     ["mode", "cause"],
 )
 events_replayed = Counter("memlane_events_replayed", "Events replayed by request.")
-event_seconds = Histogram(
-    "memlane_event_seconds", "Time from accept to the end of an event.", buckets=SECONDS
-)
-stage_seconds = Histogram(
-    "memlane_stage_seconds", "Duration of a stage run.", ["stage"], buckets=SECONDS
-)
+event_seconds = seconds("memlane_event_seconds", "Time from accept to the end of an event.")
+stage_seconds = seconds("memlane_stage_seconds", "Duration of a stage run.", ["stage"])
 stage_errors = Counter(
     "memlane_stage_errors", "Stage runs that failed.", ["stage", "code", "outcome"]
 )
 model_calls = Counter("memlane_model_calls", "Calls to a model.", ["model", "stage"])
 model_tokens = Counter("memlane_model_tokens", "Tokens of model calls.", ["model", "kind"])
-model_seconds = Histogram(
-    "memlane_model_seconds",
-    "Duration of a model request, retries included.",
-    ["model", "task"],
-    buckets=SECONDS,
+model_seconds = seconds(
+    "memlane_model_seconds", "Duration of a model request, retries included.", ["model", "task"]
 )
 model_errors = Counter("memlane_model_errors", "Failed model requests.", ["model", "code"])
-embedder_seconds = Histogram(
-    "memlane_embedder_seconds", "Duration of an embedder call.", ["model"], buckets=SECONDS
-)
+embedder_seconds = seconds("memlane_embedder_seconds", "Duration of an embedder call.", ["model"])
 embedder_errors = Counter("memlane_embedder_errors", "Failed embedder calls.", ["model", "code"])
-search_seconds = Histogram("memlane_search_seconds", "Duration of a search.", buckets=SECONDS)
+search_seconds = seconds("memlane_search_seconds", "Duration of a search.")
 searches_without_vectors = Counter(
     "memlane_searches_without_vectors",
     "Searches that the vector store did not answer, wholly or in part: ranked by words only.",
 )
-http_seconds = Histogram(
+http_seconds = seconds(
     "memlane_http_seconds",
     "Time to first byte of a response, by route template.",
     ["method", "route"],
-    buckets=SECONDS,
 )
 http_answers = Counter(
     "memlane_http_answers",
     "Responses, by route template and status.",
     ["method", "route", "status"],
 )
-loop_blocked_seconds = Histogram(
+loop_blocked_seconds = seconds(
     "memlane_loop_blocked_seconds",
     "Times for which an event loop was blocked, if longer than MEMLANE_LOOP_SLOW_S.",
-    buckets=SECONDS,
 )
 fenced = Counter("memlane_fenced_writes", "Writes rejected by the fence of their lane.", ["stage"])
 stale_hints = Counter("memlane_stale_hints", "Celery messages that found no work.")
-webhook_seconds = Histogram(
-    "memlane_webhook_seconds", "Duration of a webhook delivery attempt.", buckets=SECONDS
-)
+webhook_seconds = seconds("memlane_webhook_seconds", "Duration of a webhook delivery attempt.")
 webhook_tries = Counter(
     "memlane_webhook_tries", "Webhook delivery attempts, by resulting state.", ["state"]
 )
@@ -115,57 +105,40 @@ vector_writes_failed = Counter(
     "Writes of a collection that the vector store did not answer. They are tried again.",
 )
 projections_repaired = Counter("memlane_projections_repaired", "Vectors written by the sweeper.")
-graph_mirror_lag_seconds = Gauge(
+graph_mirror_lag_seconds = latest(
     "memlane_graph_mirror_lag_seconds",
     "Age of the oldest change of the graph that the graph server does not have, in seconds.",
-    multiprocess_mode="mostrecent",
 )
 seals_refused = Counter(
     "memlane_seals_refused",
     "Rows, entries, lanes and projects that were not sealed because they fail verification.",
     ["what"],
 )
-seals_oldest_seconds = Gauge(
+seals_oldest_seconds = latest(
     "memlane_seals_oldest_seconds",
     "Age of the oldest row of a project with tamper evidence that is not sealed yet, in seconds.",
-    multiprocess_mode="mostrecent",
 )
-queue_oldest_seconds = Gauge(
-    "memlane_queue_oldest_seconds",
-    "Age of the oldest event that has not ended, in seconds.",
-    multiprocess_mode="mostrecent",
+queue_oldest_seconds = latest(
+    "memlane_queue_oldest_seconds", "Age of the oldest event that has not ended, in seconds."
 )
-queue_dispatchable_seconds = Gauge(
+queue_dispatchable_seconds = latest(
     "memlane_queue_dispatchable_seconds",
     "Age of the oldest event that waits for a worker, in seconds; 0 without one. Scale on it.",
-    multiprocess_mode="mostrecent",
 )
-queue_waiting_seconds = Gauge(
+queue_waiting_seconds = latest(
     "memlane_queue_waiting_seconds",
     "Age of the oldest event that waits for something else, in seconds, by the code of its wait.",
     ["reason"],
-    multiprocess_mode="mostrecent",
 )
-events_in_flight = Gauge(
-    "memlane_events_in_flight", "Events by status.", ["status"], multiprocess_mode="mostrecent"
-)
+events_in_flight = latest("memlane_events_in_flight", "Events by status.", ["status"])
 
-ledger_up = Gauge(
-    "memlane_ledger_up",
-    "1 if the ledger answered the last query for its metrics.",
-    multiprocess_mode="mostrecent",
-)
+ledger_up = latest("memlane_ledger_up", "1 if the ledger answered the last query for its metrics.")
 LEDGER_STATUSES = ("accepted", "succeeded", "failed", "cancelled", "pending", "running")
-ledger_events = Gauge(
-    "memlane_ledger_events",
-    "Events in the ledger, by status; `accepted` is the total.",
-    ["status"],
-    multiprocess_mode="mostrecent",
+ledger_events = latest(
+    "memlane_ledger_events", "Events in the ledger, by status; `accepted` is the total.", ["status"]
 )
-ledger_balanced = Gauge(
-    "memlane_ledger_balanced",
-    "1 if accepted = succeeded + failed + cancelled + pending + running.",
-    multiprocess_mode="mostrecent",
+ledger_balanced = latest(
+    "memlane_ledger_balanced", "1 if accepted = succeeded + failed + cancelled + pending + running."
 )
 
 
