@@ -13,6 +13,7 @@ interrupted compaction starts again: the copy is compared, not written twice.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -34,19 +35,14 @@ LONGEST_PAUSE = timedelta(minutes=5)
 COPY, FORMER = "-copy", "-former"
 
 
+@dataclass(frozen=True, slots=True)
 class Compaction:
     """Compacts collections, one after another."""
 
-    def __init__(
-        self,
-        store: CompactableStore,
-        compactions: Compactions,
-        *,
-        least: int = LEAST,
-        last_writes_s: float = LAST_WRITES_S,
-    ) -> None:
-        self._store, self._compactions = store, compactions
-        self._least, self._last_writes_s = least, last_writes_s
+    store: CompactableStore
+    compactions: Compactions
+    least: int = LEAST
+    last_writes_s: float = LAST_WRITES_S
 
     async def run(self) -> list[str]:
         """Compact all collections that are due. Returns their names.
@@ -56,17 +52,17 @@ class Compaction:
         """
         done: list[str] = []
         failure: StoreUnavailable | None = None
-        async with self._compactions.alone() as is_alone:
+        async with self.compactions.alone() as is_alone:
             if not is_alone:
                 return done
-            due = await self._compactions.due(least=self._least, limit=LOOKED_AT)
+            due = await self.compactions.due(least=self.least, limit=LOOKED_AT)
             await self._clear(due)
             for name, deleted in due.items():
                 try:
                     if await self._compact_if_worn(name, deleted):
                         done.append(name)
                 except StoreUnavailable as error:
-                    await self._store.ping()
+                    await self.store.ping()
                     failure = error
         if failure is not None:
             raise failure
@@ -74,9 +70,9 @@ class Compaction:
 
     async def _compact_if_worn(self, name: str, deleted: int) -> bool:
         """Compact a collection with as many deleted records as others. False if it is not."""
-        info = await self._store.col_info(name)
+        info = await self.store.col_info(name)
         if info is None:
-            await self._compactions.forget(name)
+            await self.compactions.forget(name)
             return False
         if deleted < info.count or not await self._compact(name):
             return False
@@ -85,27 +81,27 @@ class Compaction:
 
     async def _clear(self, due: dict[str, int]) -> None:
         """Delete what interrupted compactions have left, but for copies that are continued."""
-        for name in await self._store.list_cols():
+        for name in await self.store.list_cols():
             copy_of = name.removesuffix(COPY)
             if name.endswith(FORMER) or (copy_of != name and copy_of not in due):
-                await self._store.delete_col(name)
+                await self.store.delete_col(name)
 
     async def _compact(self, name: str) -> bool:
         """Replace a collection by its copy. False if it is gone, or is being filled again."""
         copy = name + COPY
         try:
-            await self._store.mirror(name, copy)
-            if not await self._compactions.pause(name, LONGEST_PAUSE):
+            await self.store.mirror(name, copy)
+            if not await self.compactions.pause(name, LONGEST_PAUSE):
                 return False
             try:
-                await asyncio.sleep(self._last_writes_s)
-                await self._store.mirror(name, copy)
-                if not await self._compactions.pause(name, LONGEST_PAUSE):
+                await asyncio.sleep(self.last_writes_s)
+                await self.store.mirror(name, copy)
+                if not await self.compactions.pause(name, LONGEST_PAUSE):
                     return False
-                await self._store.replace(name, copy, former=name + FORMER)
-                await self._compactions.forget(name)
+                await self.store.replace(name, copy, former=name + FORMER)
+                await self.compactions.forget(name)
             finally:
-                await self._compactions.pause(name, None)
+                await self.compactions.pause(name, None)
         except CollectionMissing:
             return False
         return True

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from time import monotonic
 from typing import NamedTuple
@@ -56,55 +57,50 @@ class Served(NamedTuple):
     records: int
 
 
+@dataclass(frozen=True, slots=True)
 class LargeScopes:
     """The own collections of an index, of memories or of turns.
 
-    `rows`: number of them from which a scope has one; 0: none has.
+    `index`: the name of the index in the ledger. `rows`: number of them from which a scope has one;
+    0: none has. `read_at`: when the state of a scope without one was read.
     """
 
-    def __init__(
-        self,
-        store: VectorStore,
-        source: VectorSource,
-        embedder: Embedder,
-        *,
-        index: str,
-        buckets: int,
-        rows: int,
-    ) -> None:
-        """`index`: the name of the index in the ledger."""
-        self._store, self._source, self._embedder = store, source, embedder
-        self._index, self._buckets, self._rows = index, buckets, rows
-        self._asked: dict[str, float] = {}
+    store: VectorStore
+    source: VectorSource
+    embedder: Embedder
+    index: str
+    buckets: int
+    rows: int
+    read_at: dict[str, float] = field(default_factory=dict)
 
     async def served(self, project_id: UUID, pins: Mapping[str, str]) -> Served | None:
         """Return the own collection of a scope, if it has one that is complete.
 
         Has one made if the scope is large.
         """
-        own = self._source.own
-        if not self._rows or not pins:
+        own = self.source.own
+        if not self.rows or not pins:
             return None
-        name = self._name(project_id, pins, self._embedder.name)
-        if monotonic() - self._asked.get(name, -ASK_EVERY_S) < ASK_EVERY_S:
+        name = self._name(project_id, pins, self.embedder.name)
+        if monotonic() - self.read_at.get(name, -ASK_EVERY_S) < ASK_EVERY_S:
             return None
         states = await own.states([name])
         if (own_state := states.get(name)) and own_state.served:
             return Served(name, own_state.records)
-        if len(self._asked) >= MOST_ASKED:
-            self._asked.clear()
-        self._asked[name] = monotonic()
-        if not states and await self._source.has(project_id, pins, rows=self._rows):
-            await own.request(name, project_id, pins, index=self._index)
+        if len(self.read_at) >= MOST_ASKED:
+            self.read_at.clear()
+        self.read_at[name] = monotonic()
+        if not states and await self.source.has(project_id, pins, rows=self.rows):
+            await own.request(name, project_id, pins, index=self.index)
         return None
 
     async def search(
         self, own: Served, vectors: Sequence[Vector], *, limit: int
     ) -> Sequence[Sequence[VectorHit]] | None:
         """Return the nearest records of an own collection; None if the store has lost it."""
-        least = max(limit, self._store.reach(own.records))
+        least = max(limit, self.store.reach(own.records))
         try:
-            hit_lists = await self._store.search(own.name, vectors, limit=least, where={})
+            hit_lists = await self.store.search(own.name, vectors, limit=least, where={})
         except CollectionMissing:
             await self._forget([own.name])
             return None
@@ -113,7 +109,7 @@ class LargeScopes:
     async def collections_of(self, projections: Sequence[Projection]) -> Own:
         """Return the own collections of the scopes of these rows."""
         names = {row.id: list(self._names(row.scope, row.embedder)) for row in projections}
-        states = await self._source.own.states({name for some in names.values() for name in some})
+        states = await self.source.own.states({name for some in names.values() for name in some})
         if not states:
             return {}
         return {
@@ -127,7 +123,7 @@ class LargeScopes:
             wanted = [as_record(row) for row in rows if row.wanted]
             try:
                 if wanted:
-                    await self._store.insert(name, wanted)
+                    await self.store.insert(name, wanted)
                 await self._delete(name, [row.id for row in rows if not row.wanted])
             except CollectionMissing:
                 # One in state FILLING is about to be created: the filler reads these rows then.
@@ -141,7 +137,7 @@ class LargeScopes:
 
     async def of_scope(self, scope: Scope, embedder: str) -> list[str]:
         """Return the own collections that can have a row of a scope."""
-        return list(await self._source.own.states(list(self._names(scope, embedder))))
+        return list(await self.source.own.states(list(self._names(scope, embedder))))
 
     async def drop_from(self, names: Sequence[str], ids: Sequence[UUID]) -> None:
         """Delete vectors from own collections."""
@@ -155,7 +151,7 @@ class LargeScopes:
         the last page. A collection that fails stops no other one while the store answers. Errors:
         StoreUnavailable, ModelUnavailable.
         """
-        own, count = self._source.own, 0
+        own, count = self.source.own, 0
         failure: StoreUnavailable | None = None
         if not await own.filling(self._family):
             return 0
@@ -166,7 +162,7 @@ class LargeScopes:
                 except CollectionMissing:
                     await self._forget([collection.name])
                 except StoreUnavailable as error:
-                    await self._store.ping()
+                    await self.store.ping()
                     failure = error
         if failure is not None:
             raise failure
@@ -174,15 +170,15 @@ class LargeScopes:
 
     async def _fill(self, collection: OwnCollection, write: Write) -> int:
         """Fill one collection from its position on. Returns the number of rows written."""
-        own, name, count = self._source.own, collection.name, 0
+        own, name, count = self.source.own, collection.name, 0
         position = collection.position
         if position is None:
             # Before the first row is read: a writer that finds no collection leaves its row to the
             # filler.
-            await self._store.delete_col(name)  # remains of an interrupted start
-            dimensions = await self._embedder.dimensions()
-            await self._store.create_col(name, dimensions=dimensions, embedder=self._embedder.name)
-        async for rows, after in self._source.pages(
+            await self.store.delete_col(name)  # remains of an interrupted start
+            dimensions = await self.embedder.dimensions()
+            await self.store.create_col(name, dimensions=dimensions, embedder=self.embedder.name)
+        async for rows, after in self.source.pages(
             collection.project_id, collection.pins, position, limit=A_PAGE
         ):
             await self._write_page(name, rows, write)
@@ -191,7 +187,7 @@ class LargeScopes:
             count, position = count + len(rows), after
         if position is None:
             await own.forget([name])
-            await self._store.delete_col(name)
+            await self.store.delete_col(name)
         else:
             await own.serve(name)
             log.info("own_collection_served", rows=collection.records + count)
@@ -203,15 +199,15 @@ class LargeScopes:
         Rows that changed while they were written become stale, because a newer state may have been
         written before this one.
         """
-        ours = [row for row in rows if row.embedder == self._embedder.name]
+        ours = [row for row in rows if row.embedder == self.embedder.name]
         current = [row for row in ours if row.recorded == row.version]
         if stale := [row for row in ours if row.recorded != row.version]:
             await write(stale)
         if current:
-            await self._store.insert(name, [as_record(row) for row in current])
-            changed = set(await self._source.changed_since(current))
-            erased = await self._source.projected(
-                [row for row in current if row.id in changed], index=self._index
+            await self.store.insert(name, [as_record(row) for row in current])
+            changed = set(await self.source.changed_since(current))
+            erased = await self.source.projected(
+                [row for row in current if row.id in changed], index=self.index
             )
             await self._drop(name, erased)
 
@@ -220,33 +216,33 @@ class LargeScopes:
 
         Also collections that are in the store, but not in the list. Errors: StoreUnavailable.
         """
-        own = self._source.own
-        stored = [name for name in await self._store.list_cols() if self._is_mine(name)]
+        own = self.source.own
+        stored = [name for name in await self.store.list_cols() if self._is_mine(name)]
         for name in set(stored) - (await own.states(stored)).keys():
-            await self._store.delete_col(name)
-            await self._source.compactions.forget(name)
+            await self.store.delete_col(name)
+            await self.source.compactions.forget(name)
         for collection in await own.due(self._family, limit=CHECKED_AT_ONCE):
-            info = await self._store.col_info(collection.name)
-            least = max(collection.records, self._rows)
-            if info is None or not self._rows or 2 * info.count < least:
+            info = await self.store.col_info(collection.name)
+            least = max(collection.records, self.rows)
+            if info is None or not self.rows or 2 * info.count < least:
                 await self._forget([collection.name])
-                await self._store.delete_col(collection.name)
+                await self.store.delete_col(collection.name)
             else:
                 await own.checked(collection.name, info.count)
 
     async def wipe(self) -> None:
         """Delete all own collections of this index. Errors: StoreUnavailable."""
-        stored = [name for name in await self._store.list_cols() if self._is_mine(name)]
+        stored = [name for name in await self.store.list_cols() if self._is_mine(name)]
         names = [name for name in stored if name.startswith(self._family)]
         await self._forget(names)
         for name in names:
-            await self._store.delete_col(name)
+            await self.store.delete_col(name)
 
     async def _forget(self, names: Sequence[str]) -> None:
         if not names:
             return
         log.warning("own_collections_deleted", collections=len(names))
-        await self._source.own.forget(names)
+        await self.source.own.forget(names)
 
     async def _drop(self, name: str, ids: Sequence[UUID]) -> None:
         try:
@@ -255,25 +251,23 @@ class LargeScopes:
             return
 
     async def _delete(self, name: str, ids: Sequence[UUID]) -> None:
-        await self._store.delete(name, ids)
-        if ids and isinstance(self._store, CompactableStore):
-            await self._source.compactions.count(name, len(ids))
+        await self.store.delete(name, ids)
+        if ids and isinstance(self.store, CompactableStore):
+            await self.source.compactions.count(name, len(ids))
 
     @property
     def _kind(self) -> str:
-        return f"{self._source.kind}-"
+        return f"{self.source.kind}-"
 
     @property
     def _family(self) -> str:
-        return family(self._source.kind, self._embedder.name, self._buckets) + "-"
+        return family(self.source.kind, self.embedder.name, self.buckets) + "-"
 
     def _is_mine(self, name: str) -> bool:
         return name.startswith(self._kind) and is_own(name)
 
     def _name(self, project_id: UUID, pins: Mapping[str, str], embedder: str) -> str:
-        return own_name(
-            self._source.kind, embedder, self._buckets, project_id=project_id, pins=pins
-        )
+        return own_name(self.source.kind, embedder, self.buckets, project_id=project_id, pins=pins)
 
     def _names(self, scope: Scope, embedder: str) -> Iterator[str]:
         """The names of the own collections that can have a row of this scope."""
