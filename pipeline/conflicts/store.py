@@ -48,7 +48,7 @@ from pipeline.ledger.fetching import execute
 from pipeline.ledger.filter_conditions import among, looked_up, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import grouped, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
 from pipeline.memories.decided import DecidedEvent, write_decided
@@ -292,16 +292,12 @@ async def _stored(connection: AsyncConnection, query: Select[Any]) -> list[Store
     """The rows of a query as values, each with its statements."""
     rows = (await connection.execute(query)).all()
     ids = [row.id for row in rows]
-    statements: dict[UUID, list[MemberStatement]] = {row.id: [] for row in rows}
-    members = _MEMBERS.where(among(conflict_members.c.conflict_id, ids))
-    for row in (await connection.execute(members)).all() if ids else ():
-        statements[row.conflict_id].append(
-            MemberStatement(row.id, row.text, row.speaker, row.said_at, row.standing)
-        )
-    return [_conflict(row, statements[row.id]) for row in rows]
+    query = _MEMBERS.where(among(conflict_members.c.conflict_id, ids))
+    members = grouped(await connection.execute(query) if ids else (), "conflict_id")
+    return [_conflict(row, members[row.id]) for row in rows]
 
 
-def _conflict(row: Row[Any], statements: Sequence[MemberStatement]) -> StoredConflict:
+def _conflict(row: Row[Any], members: Sequence[Row[Any]]) -> StoredConflict:
     """A row of the query as a value; a resolution that was undone is left out."""
     return value_of(
         StoredConflict,
@@ -310,7 +306,7 @@ def _conflict(row: Row[Any], statements: Sequence[MemberStatement]) -> StoredCon
         # Imports of earlier releases could decide a conflict without a resolution.
         resolution=Resolution(row.resolution) if row.decided and row.resolution else None,
         resolved_by=row.resolved_by if row.decided else None,
-        statements=statements,
+        statements=[value_of(MemberStatement, each, memory_id=each.id) for each in members],
         resolved_at=row.resolved_at if row.decided else None,
     )
 

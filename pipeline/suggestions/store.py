@@ -36,7 +36,7 @@ from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import among, message_at, one_of, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import grouped, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
     curator_runs,
@@ -160,19 +160,8 @@ class Suggestions(LedgerStore):
     async def _stored(self, rows: Sequence[Row[Any]]) -> list[StoredSuggestion]:
         """The rows as values, each with its targets."""
         ids = [row.id for row in rows]
-        targets: dict[UUID, list[Target]] = {suggestion_id: [] for suggestion_id in ids}
-        for row in (
-            await fetch(self._single, _TARGETS.where(among(suggestions.c.id, ids))) if ids else ()
-        ):
-            targets[row.id].append(
-                Target(
-                    UUID(row.memory_id), row.version, row.text, row.said_at, row.quote, row.speaker
-                )
-            )
-        deleted = {row.id for row in rows if row.deleted}
-        for suggestion_id in deleted:
-            texts = targets[suggestion_id]
-            targets[suggestion_id] = [Target(t.memory_id, t.version) for t in texts]
+        query = _TARGETS.where(among(suggestions.c.id, ids))
+        targets = grouped(await fetch(self._single, query) if ids else (), "id")
         return [_stored(row, targets[row.id]) for row in rows]
 
 
@@ -287,12 +276,18 @@ def _rows_of(state: SuggestionState | None, kind: SuggestionKind | None) -> Lane
     return LaneRows(suggestions, [_shown_as(state, kind)], [_shown_as(*pair) for pair in pairs])
 
 
-def _stored(row: Row[Any], targets: Sequence[Target]) -> StoredSuggestion:
+def _target(row: Row[Any], *, deleted: bool) -> Target:
+    """A target; without texts if one of the suggestion is deleted."""
+    memory_id = UUID(row.memory_id)
+    return Target(memory_id, row.version) if deleted else value_of(Target, row, memory_id=memory_id)
+
+
+def _stored(row: Row[Any], targets: Sequence[Row[Any]]) -> StoredSuggestion:
     """A row of the query as a value."""
     return value_of(
         StoredSuggestion,
         row,
         kind=SuggestionKind(row.kind),
         state=SuggestionState(row.state),
-        targets=targets,
+        targets=[_target(target, deleted=row.deleted) for target in targets],
     )
