@@ -340,11 +340,12 @@ def _states(
     """Build the parameters of undo_memories. Errors: Conflict if a vector is missing."""
     rows = []
     for step in steps:
-        new = step.text is not None and step.text != step.memory.text
-        if new and step.text not in vectors:
-            raise Conflict(CHANGED_DURING_UNDO)
-        vector = vectors[step.text] if new and step.text is not None else None
-        rows.append(_state(step) | _new_text(step.text, vector))
+        row = _state(step)
+        if step.text is not None and step.text != step.memory.text:
+            if step.text not in vectors:
+                raise Conflict(CHANGED_DURING_UNDO)
+            row |= _new_text(step.text, vectors[step.text])
+        rows.append(row)
     return {
         "states": json_rows(rows),
         "embedder": embedder,
@@ -381,10 +382,8 @@ def _state(step: UndoStep) -> dict[str, Any]:
     }
 
 
-def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
+def _new_text(text: str, vector: Vector) -> dict[str, Any]:
     """Columns derived from the text of a memory."""
-    if text is None or vector is None:
-        return {}
     return {
         "terms": terms.terms(text),
         "embedding": base64.b64encode(to_bytes(vector)).decode(),

@@ -128,9 +128,7 @@ class DeleteByFilter(LedgerStore):
         # A scope created at the same time is not among the locked lanes and is not cleared.
         locked = among(memories.c.lane_id, lane_ids)
         where = locked if whole_scopes else matches(project_id, request.tree, private=True)
-        deleted = await retire_all(
-            connection, where, reason="Deleted by request.", event_id=event_id
-        )
+        deleted = await retire_all(connection, where, event_id=event_id)
         if whole_scopes:
             await _forget_scopes(connection, lane_ids, event_id)
         else:

@@ -92,7 +92,7 @@ class MemoryEditing(LedgerStore):
         async with self._engine.begin() as connection:
             await lock_memories(connection, project_id, memory_ids)
             these = among(memories.c.id, memory_ids)
-            await retire_all(connection, these, reason="Deleted by request.", key_id=key_id)
+            await retire_all(connection, these, key_id=key_id)
             await end_unstated(connection, these)
 
 

@@ -113,11 +113,10 @@ async def retire_all(
     connection: AsyncConnection,
     where: ColumnElement[bool],
     *,
-    reason: str,
     event_id: UUID | None = None,
     key_id: UUID | None = None,
 ) -> list[UUID]:
-    """Retire all matching active memories, with the reason in their history. Returns their ids.
+    """Retire all matching active memories by request, with their history. Returns their ids.
 
     Events that were accepted before do not learn their texts again.
     """
@@ -142,7 +141,7 @@ async def retire_all(
         "old_text": retired.c.text,
         "metadata": retired.c.metadata,
         "expiration_date": retired.c.expiration_date,
-        "reason": literal(reason),
+        "reason": literal("Deleted by request."),
         "event_id": literal(event_id, Uuid),
         "key_id": literal(key_id, Uuid),
         "said_at": retired.c.said_at,
