@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -116,9 +115,5 @@ class LedgerHealth(LedgerStore):
 
 def declared() -> dict[str, Index]:
     """Indexes of the tables in the code, by name; those of constraints are part of the tables."""
-    return {str(index.name): index for index in _declared()}
-
-
-def _declared() -> Iterator[Index]:
-    for table in metadata.sorted_tables:
-        yield from table.indexes
+    indexes = (index for table in metadata.sorted_tables for index in table.indexes)
+    return {str(index.name): index for index in indexes}

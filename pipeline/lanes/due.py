@@ -34,7 +34,6 @@ class DueLanes(LedgerStore):
     """Store of the sweeper. `lease` and `grace`: as in Lanes."""
 
     def __init__(self, engine: AsyncEngine, *, lease: timedelta, grace: timedelta) -> None:
-        # One statement is one transaction: no round trips for BEGIN and COMMIT.
         super().__init__(engine)
         self._lease = lease
         self._grace = grace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     DDL,
     Boolean,
@@ -28,6 +30,13 @@ SELECT CASE WHEN state = 'OPEN' AND outdated THEN 'INVALID' ELSE state END
 $$"""
 event.listen(metadata, "before_create", DDL(SHOWN_STATE))  # type: ignore[no-untyped-call]
 SHOWN = text("shown_state(state, outdated)")
+# Options of the indexes by memory. fastupdate is off, because each look-up would read the list of
+# pending entries.
+BY_TARGETS: dict[str, Any] = {
+    "postgresql_using": "gin",
+    "postgresql_ops": {"targets": "jsonb_path_ops"},
+    "postgresql_with": {"fastupdate": "off"},
+}
 
 suggestions = Table(
     "suggestions",
@@ -63,23 +72,10 @@ suggestions = Table(
     ),
     UniqueConstraint("lane_id", "content_hash"),
     # The open suggestions about a memory: those that would change it, and those of its own event.
+    partial("ix_suggestions_targets", "targets", where="state = 'OPEN'", **BY_TARGETS),
+    # Open suggestions by memory: a change of the memory marks them as outdated.
     partial(
-        "ix_suggestions_targets",
-        "targets",
-        postgresql_using="gin",
-        postgresql_ops={"targets": "jsonb_path_ops"},
-        postgresql_with={"fastupdate": "off"},
-        where="state = 'OPEN'",
-    ),
-    # Open suggestions by memory: a change of the memory marks them as outdated. fastupdate is off,
-    # because each look-up would read the list of pending entries.
-    partial(
-        "ix_suggestions_current",
-        "targets",
-        postgresql_using="gin",
-        postgresql_ops={"targets": "jsonb_path_ops"},
-        postgresql_with={"fastupdate": "off"},
-        where="state = 'OPEN' AND NOT outdated",
+        "ix_suggestions_current", "targets", where="state = 'OPEN' AND NOT outdated", **BY_TARGETS
     ),
     partial("ix_suggestions_event", "event_id", where="state = 'OPEN'"),
     partial("ix_suggestions_run", "run_id", where="run_id IS NOT NULL"),
