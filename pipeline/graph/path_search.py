@@ -8,6 +8,7 @@ from uuid import UUID
 from pipeline.graph.outbox import GraphOutbox
 from pipeline.graph.ports import GraphIndex, GraphMirror, WalkRequest
 from pipeline.graph.sql import statement
+from pipeline.ledger.row_values import columns_of
 from pipeline.ledger.store import LedgerStore
 
 
@@ -20,12 +21,9 @@ class LedgerPathSearch(LedgerStore):
             "lanes": list(request.lanes),
             "names": list(request.names),
             "ids": list(request.ids),
-            "hops": request.hops,
-            "fan": request.fan,
             "hub": request.hub or request.fan,
-            "most": request.most,
-            "as_of": request.times.as_of,
-            "valid_at": request.times.valid_at,
+            **columns_of(request, "hops", "fan", "most"),
+            **columns_of(request.times, "as_of", "valid_at"),
         }
         return [row.path for row in await self._direct.rows(statement("path_search"), values)]
 

@@ -21,6 +21,7 @@ from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph.values import GraphChanges, RelationRequest
 from pipeline.domain.lanes import Batch
 from pipeline.domain.usage import Answer, Usage
+from pipeline.ledger.row_values import columns_of
 from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.wrapped import WrappedModel
 from pipeline.ports import ExtractionRequest, MemoryModel
@@ -76,13 +77,10 @@ class RehearsedModel(WrappedModel):
         answer = await ask()
         if self._batch.options.dry_run is not None:
             value = kind.dump_python(answer.value, mode="json")
-            model, prompt = answer.usage.model, answer.usage.prompt
             saved = {
                 "value": value,
-                "note": answer.note,
-                "left_out": answer.left_out,
-                "model": model,
-                "prompt": prompt,
+                **columns_of(answer, "note", "left_out"),
+                **columns_of(answer.usage, "model", "prompt"),
             }
             scope, fence = self._batch.scope, self._batch.fence
             await self._answers.keep(scope, digest, saved, fence=fence)

@@ -13,6 +13,7 @@ from sqlalchemy import Row, select, tuple_
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.filter_conditions import shown
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import lanes, messages
 
@@ -41,26 +42,15 @@ class UserMessages(LedgerStore):
 
         Those of temporary runs are left out: only reads that name such a run show it.
         """
-        ids = ("id", "agent_id", "app_id", "run_id")
-        own = select(*(lanes.c[name] for name in ids)).where(
+        own = select(lanes.c.id, lanes.c.agent_id, lanes.c.app_id, lanes.c.run_id).where(
             lanes.c.project_id == project_id, lanes.c.user_id == user_id, shown(lanes)
         )
         for lane in await fetch(self._single, own.order_by(lanes.c.id)):
+            ids = columns_of(lane, "agent_id", "app_id", "run_id")
             after = (-1, -1)
             while rows := await self._after(lane.id, after):
                 after = (rows[-1].seq, rows[-1].ordinal)
-                yield [
-                    UserMessage(
-                        row.role,
-                        row.name,
-                        row.content,
-                        row.said_at,
-                        lane.agent_id,
-                        lane.app_id,
-                        lane.run_id,
-                    )
-                    for row in rows
-                ]
+                yield [value_of(UserMessage, row, **ids) for row in rows]
 
     async def _after(self, lane_id: UUID, after: tuple[int, int]) -> Sequence[Row[Any]]:
         """The next part of a lane's messages."""

@@ -14,7 +14,7 @@ from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import execute, fetch
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
 from pipeline.webhooks.sql import statement
@@ -215,13 +215,9 @@ class Webhooks(LedgerStore):
     async def end(self, done: Try, result: TryResult, *, most_dead: int, most_silent: int) -> None:
         """Record the result of a try, unless a newer try of the delivery has begun."""
         values = {
-            "id": done.id,
-            "attempt": done.attempt,
-            "state": result.state,
+            **columns_of(done, "id", "attempt"),
+            **columns_of(result, "state", "status_code", "error", "gone"),
             "pause": None if result.pause_s is None else timedelta(seconds=result.pause_s),
-            "status_code": result.status_code,
-            "error": result.error,
-            "gone": result.gone,
             "most_dead": most_dead,
             "most_silent": most_silent,
             "silent_for": SILENT_FOR,
