@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Header
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from api.adds.messages import MessageIn, as_list
-from api.http.body import LONGEST_ID, EntityId, ExpirationDate, LocalMoment, Request, as_id
+from api.http.body import (
+    LONGEST_ID,
+    EntityId,
+    ExpirationDate,
+    LocalMoment,
+    Request,
+    as_id,
+    examples,
+)
 from api.http.limits import Categories, InstructionText
 from pipeline.domain.events import AddOptions, Instructions, Priority
 from pipeline.domain.filters import ANY, ANY_IS_NO_ID, ENTITY_IDS
@@ -47,18 +55,14 @@ def categories(value: object) -> object:
 class AddRequest(Request):
     """An add: messages, the ids they belong to, and options."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "messages": [
-                        {"role": "user", "content": "I'm Maya. I just moved from Bern to Porto."},
-                        {"role": "assistant", "content": "Welcome to Porto, Maya!"},
-                    ],
-                    "user_id": "maya",
-                    "metadata": {"channel": "web"},
-                }
-            ]
+    model_config = examples(
+        {
+            "messages": [
+                {"role": "user", "content": "I'm Maya. I just moved from Bern to Porto."},
+                {"role": "assistant", "content": "Welcome to Porto, Maya!"},
+            ],
+            "user_id": "maya",
+            "metadata": {"channel": "web"},
         }
     )
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Literal
 from uuid import UUID
 
-from pydantic import ConfigDict, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
-from api.http.body import OwnRequest
+from api.http.body import OwnRequest, examples
 from pipeline.domain.limits import MemoryText
 
 
 class ConflictResolveRequest(OwnRequest):
     """A resolution: `keep` the id of one memory, `keep` "both", or a `text` instead of them."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"keep": "both"}, {"text": "Zoe lives in Lyon."}]}
-    )
+    model_config = examples({"keep": "both"}, {"text": "Zoe lives in Lyon."})
 
     keep: UUID | Literal["both"] | None = None
     text: MemoryText | None = None

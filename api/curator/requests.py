@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from api.http.body import ScopeRequest
+from api.http.body import ScopeRequest, examples
 
 
 class CuratorRunRequest(ScopeRequest):
     """A run over the memories of exactly these ids. `suggestions` and `tokens` lower its limits."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"user_id": "maya", "suggestions": 10}]}
-    )
+    model_config = examples({"user_id": "maya", "suggestions": 10})
 
     suggestions: Annotated[int, Field(ge=1)] | None = None
     tokens: Annotated[int, Field(ge=1)] | None = None

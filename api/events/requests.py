@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from api.adds.messages import MessageIn, as_list
-from api.http.body import EntityId, OwnRequest
+from api.http.body import EntityId, OwnRequest, examples
 from api.http.limits import DateText, InstructionText
 from pipeline.domain.events import FailureCode
 from pipeline.domain.graph.values import GraphStatus
@@ -23,9 +23,7 @@ class ReplayRequest(OwnRequest):
     an event that SUCCEEDED with `graph_status` FAILED or PARTIAL.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"custom_instructions": "Keep facts about Maya."}]}
-    )
+    model_config = examples({"custom_instructions": "Keep facts about Maya."})
 
     messages: Annotated[
         list[MessageIn] | None,
@@ -75,7 +73,7 @@ class ReplayManyRequest(OwnRequest):
     SUCCEEDED with this `graph_status` (default FAILED), for the graph stage only.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"code": "LLM_UNAVAILABLE"}]})
+    model_config = examples({"code": "LLM_UNAVAILABLE"})
 
     code: FailureCode | None = None
     stage: Literal["relate"] | None = None

@@ -6,8 +6,9 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from api.http.body import examples
 from api.http.limits import InstructionText, SchemaObject
 from api.lists.requests import ReadRequest
 from pipeline.domain.errors import InvalidInput
@@ -41,7 +42,7 @@ class QuestionRequest(ReadRequest):
 class SummaryRequest(QuestionRequest):
     """A summary of some memories."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"filters": {"user_id": "maya"}}]})
+    model_config = examples({"filters": {"user_id": "maya"}})
 
     def options(self) -> AddOptions:
         """The question as options of an add."""
@@ -54,20 +55,16 @@ class SummaryRequest(QuestionRequest):
 class ExportRequest(QuestionRequest):
     """An export of some memories in the shape of a JSON schema."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "filters": {"user_id": "maya"},
-                    "schema": {
-                        "type": "object",
-                        "properties": {
-                            "home": {"type": "string", "description": "the city of residence"},
-                            "food": {"type": "array", "items": {"type": "string"}},
-                        },
-                    },
-                }
-            ]
+    model_config = examples(
+        {
+            "filters": {"user_id": "maya"},
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "home": {"type": "string", "description": "the city of residence"},
+                    "food": {"type": "array", "items": {"type": "string"}},
+                },
+            },
         }
     )
 

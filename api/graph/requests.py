@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from api.http.body import OwnRequest
+from api.http.body import OwnRequest, examples
 from pipeline.domain.limits import one_line
 from pipeline.text.names import plain_name
 from pipeline.text.relations.entity_types import MOST_CHARS, entity_type
@@ -24,7 +24,7 @@ class MergeRequest(OwnRequest):
 class RenameRequest(OwnRequest):
     """A new name, a new type, or both."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Ines Costa"}]})
+    model_config = examples({"name": "Ines Costa"})
 
     name: Annotated[str, Field(max_length=LONGEST_NAME)] | None = None
     type: Annotated[str, Field(max_length=MOST_CHARS)] | None = None

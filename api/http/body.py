@@ -82,6 +82,11 @@ LocalMoment = Annotated[datetime | None, BeforeValidator(as_local_moment)]
 ExpirationDate = Annotated[date | None, WrapValidator(as_day)]
 
 
+def examples(*bodies: dict[str, Any]) -> ConfigDict:
+    """The configuration of a model with these examples in the OpenAPI description."""
+    return ConfigDict(json_schema_extra={"examples": list(bodies)})
+
+
 class Request(BaseModel):
     """A body of a Mem0 route: unknown keys are ignored, and named in a response header."""
 

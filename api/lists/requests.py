@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from api.http.body import EntityId, Request
+from api.http.body import EntityId, Request, examples
 from api.http.limits import DateText
 from api.lists.fields import Fields
 from api.versions.snapshots import SnapshotOptions
@@ -76,7 +76,7 @@ class ReadRequest(Request, SnapshotOptions):
 class ListRequest(ReadRequest):
     """A list of memories."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"filters": {"user_id": "maya"}}]})
+    model_config = examples({"filters": {"user_id": "maya"}})
 
     page: int | None = None
     page_size: int | None = None

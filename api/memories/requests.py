@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from api.http.body import ExpirationDate, Moment, Request
+from api.http.body import ExpirationDate, Moment, Request, examples
 from api.http.limits import ReasonText
 from pipeline.domain.filters import ANY, ENTITY_IDS
 from pipeline.domain.limits import MemoryText, Metadata
@@ -22,7 +22,7 @@ NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_
 class UpdateRequest(Request):
     """Changes of one memory."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Lisbon."}]})
+    model_config = examples({"text": "Maya lives in Lisbon."})
 
     also = frozenset({"message", "data", "memory"})
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from api.exports.requests import form_of, whole
-from api.http.body import EntityId, Request
+from api.http.body import EntityId, Request, examples
 from api.http.limits import InstructionText, SchemaObject
 from pipeline.domain.profiles import MOST_SAMPLED, SAMPLED
 
@@ -50,23 +50,19 @@ class ProfileEntities(BaseModel):
 class ProfileSettingsRequest(Request):
     """Some settings of a project's profiles; those that are left out stay as they are."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "enabled": True,
-                    "entities": {
-                        "user": {
-                            "schema": {
-                                "type": "object",
-                                "properties": {
-                                    "home": {"type": "string", "description": "where they live"}
-                                },
-                            }
-                        }
-                    },
+    model_config = examples(
+        {
+            "enabled": True,
+            "entities": {
+                "user": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {
+                            "home": {"type": "string", "description": "where they live"}
+                        },
+                    }
                 }
-            ]
+            },
         }
     )
 
@@ -94,9 +90,7 @@ class ProfileSettingsRequest(Request):
 class ProfileJobRequest(Request):
     """A generation of one user's profile (`trigger`), or of a few users' (`sample`)."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"operation": "trigger", "entity_id": "maya"}]}
-    )
+    model_config = examples({"operation": "trigger", "entity_id": "maya"})
 
     operation: Literal["trigger", "sample"] = "trigger"
     entity_type: Literal["user"] = "user"

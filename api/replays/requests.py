@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from api.http.body import OwnRequest, ScopeRequest
+from api.http.body import OwnRequest, ScopeRequest, examples
 from api.http.limits import InstructionText
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.limits import LONGEST_NAME
@@ -19,9 +19,7 @@ from pipeline.settings import Settings
 class BeginRequest(ScopeRequest):
     """The scope whose events are replayed, and the changes for this replay."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"user_id": "maya", "answers": "recorded"}]}
-    )
+    model_config = examples({"user_id": "maya", "answers": "recorded"})
 
     custom_instructions: InstructionText | None = Field(
         default=None, description="For every event, in place of its own and the project's."

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import (
-    AliasChoices,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AliasChoices, BeforeValidator, Field, field_validator, model_validator
 
 from api.adds.messages import MessageIn, as_list
+from api.http.body import examples
 from api.lists.requests import ReadRequest
 from api.search.options import SearchOptions
 from pipeline.domain.limits import MOST_MESSAGES
@@ -27,12 +21,8 @@ OBEYED = "If set, the default cut does not apply."
 class SearchRequest(ReadRequest, SearchOptions):
     """A search of memories."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"query": "Where does Maya live?", "filters": {"user_id": "maya"}, "top_k": 5}
-            ]
-        }
+    model_config = examples(
+        {"query": "Where does Maya live?", "filters": {"user_id": "maya"}, "top_k": 5}
     )
 
     query: str | None = Field(

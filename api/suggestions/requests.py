@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from api.http.body import OwnRequest
+from api.http.body import OwnRequest, examples
 from pipeline.domain.limits import MemoryText
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.suggestions.service import MOST_DECIDED, Action
@@ -19,7 +19,7 @@ class AcceptRequest(OwnRequest):
     `dry_run`: answer what the acceptance would do, and do nothing.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Porto."}]})
+    model_config = examples({"text": "Maya lives in Porto."})
 
     text: MemoryText | None = None
     dry_run: bool = False
@@ -36,9 +36,7 @@ class AcceptRequest(OwnRequest):
 class DecideRequest(OwnRequest):
     """A decision on many suggestions: the given ones, or the oldest open ones of a kind."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"action": "reject", "kind": "DELETE"}]}
-    )
+    model_config = examples({"action": "reject", "kind": "DELETE"})
 
     action: Action
     ids: Annotated[list[UUID], Field(max_length=MOST_DECIDED)] = Field(default_factory=list)

@@ -9,14 +9,13 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_validator,
     model_validator,
 )
 
 from api.adds.requests import categories
-from api.http.body import Moment, OwnRequest, Request
+from api.http.body import Moment, OwnRequest, Request, examples
 from api.http.limits import LONGEST_INSTRUCTIONS, Attributes, Categories
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.lanes import Gather
@@ -102,7 +101,7 @@ class GatherOptions(OwnRequest):
 class OrganizationRequest(Request):
     """A new organization."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Harbour Clinic"}]})
+    model_config = examples({"name": "Harbour Clinic"})
 
     name: Name
 
@@ -110,9 +109,7 @@ class OrganizationRequest(Request):
 class ProjectRequest(Request):
     """A new project."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "support", "description": "The help desk"}]}
-    )
+    model_config = examples({"name": "support", "description": "The help desk"})
 
     name: Name
     description: InstructionText | None = None
@@ -167,9 +164,7 @@ class GraphTypesRequest(OwnRequest):
 class ProjectUpdateRequest(Request):
     """Changes of a project. An empty text or list clears a field; an absent field stays."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"custom_instructions": "Leave out what is said in jest."}]}
-    )
+    model_config = examples({"custom_instructions": "Leave out what is said in jest."})
 
     name: Name | None = None
     description: InstructionText | None = None
@@ -302,9 +297,7 @@ class MemberName(Request):
 class MemberRequest(Request):
     """A member and a role."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"email": "noor@example.org", "role": "READER"}]}
-    )
+    model_config = examples({"email": "noor@example.org", "role": "READER"})
 
     email: Email
     role: MemberRole = MemberRole.READER
@@ -313,9 +306,7 @@ class MemberRequest(Request):
 class KeyRequest(OwnRequest):
     """A new API key."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "chat backend", "scope": "write"}]}
-    )
+    model_config = examples({"name": "chat backend", "scope": "write"})
 
     name: Name
     scope: Access = Access.WRITE
