@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     Field,
     PrivateAttr,
     WithJsonSchema,
@@ -23,7 +24,7 @@ from pydantic import (
 )
 
 from api.http.limits import SPLIT
-from pipeline.domain.limits import LONGEST_TEXT, MOST_PARTS, PersonName, checked
+from pipeline.domain.limits import LONGEST_TEXT, MOST_MESSAGES, MOST_PARTS, PersonName, checked
 from pipeline.domain.messages import Message, Omission, Role
 
 # Other names of roles: those of OpenAI, LangChain, Gemini and Mem0.
@@ -210,3 +211,8 @@ def as_list(value: object) -> object:
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
     return [value] if isinstance(value, dict) else value
+
+
+Messages = Annotated[
+    list[MessageIn], Field(min_length=1, max_length=MOST_MESSAGES), BeforeValidator(as_list)
+]

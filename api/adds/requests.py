@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Header
 from pydantic import BeforeValidator, Field, model_validator
 
-from api.adds.messages import MessageIn, as_list
+from api.adds.messages import Messages
 from api.http.body import (
     LONGEST_ID,
     EntityId,
@@ -52,6 +52,9 @@ def categories(value: object) -> object:
     return merged
 
 
+NamedCategories = Annotated[Categories, BeforeValidator(categories)]
+
+
 class AddRequest(Request):
     """An add: messages, the ids they belong to, and options."""
 
@@ -66,11 +69,7 @@ class AddRequest(Request):
         }
     )
 
-    messages: Annotated[
-        list[MessageIn],
-        Field(min_length=1, max_length=MOST_MESSAGES),
-        BeforeValidator(as_list),
-    ]
+    messages: Messages
     user_id: EntityId = None
     agent_id: EntityId = None
     app_id: EntityId = None
@@ -130,7 +129,7 @@ class AddRequest(Request):
     agent_custom_instructions: InstructionText | None = Field(
         default=None, description="Of what the assistant says about itself."
     )
-    custom_categories: Annotated[Categories | None, BeforeValidator(categories)] = Field(
+    custom_categories: NamedCategories | None = Field(
         default=None, description='Instead of the project\'s: `[{"name": "what it is for"}, …]`.'
     )
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from api.adds.messages import MessageIn, as_list
+from api.adds.messages import Messages
 from api.http.body import EntityId, OwnRequest, examples
 from api.http.limits import DateText, InstructionText
 from pipeline.domain.events import FailureCode
 from pipeline.domain.graph.values import GraphStatus
-from pipeline.domain.limits import MOST_MESSAGES
 from pipeline.domain.messages import Message
 
 # Event types that clients may ask for, but that the ledger does not record.
@@ -25,11 +24,7 @@ class ReplayRequest(OwnRequest):
 
     model_config = examples({"custom_instructions": "Keep facts about Maya."})
 
-    messages: Annotated[
-        list[MessageIn] | None,
-        Field(min_length=1, max_length=MOST_MESSAGES),
-        BeforeValidator(as_list),
-    ] = None
+    messages: Messages | None = None
     custom_instructions: InstructionText | None = None
     includes: InstructionText | None = None
     excludes: InstructionText | None = None

@@ -8,15 +8,14 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     AliasChoices,
-    BeforeValidator,
     Field,
     field_validator,
     model_validator,
 )
 
-from api.adds.requests import categories
+from api.adds.requests import NamedCategories
 from api.http.body import Moment, OwnRequest, Request, examples
-from api.http.limits import LONGEST_INSTRUCTIONS, Attributes, Categories
+from api.http.limits import LONGEST_INSTRUCTIONS, Attributes
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.lanes import Gather
 from pipeline.domain.limits import one_line
@@ -149,8 +148,8 @@ class CuratorSchedule(OwnRequest):
 class GraphTypesRequest(OwnRequest):
     """Types of entities and names of relations that a project adds to the built-in ones."""
 
-    entity_types: Annotated[Categories, BeforeValidator(categories)] = Field(default_factory=dict)
-    relation_types: Annotated[Categories, BeforeValidator(categories)] = Field(default_factory=dict)
+    entity_types: NamedCategories = Field(default_factory=dict)
+    relation_types: NamedCategories = Field(default_factory=dict)
 
     def stored(self) -> dict[str, dict[str, str]]:
         """The types by name in snake_case."""
@@ -176,7 +175,7 @@ class ProjectUpdateRequest(Request):
     excludes: InstructionText | None = Field(
         default=None, validation_alias=AliasChoices("excludes", "exclusion_prompt")
     )
-    custom_categories: Annotated[Categories | None, BeforeValidator(categories)] = Field(
+    custom_categories: NamedCategories | None = Field(
         default=None,
         description='`[{"name": "what it is for"}, …]`, instead of the built-in ones.',
     )
