@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from api.http.body import OwnRequest, examples
+from api.http.limits import not_blank
 from pipeline.domain.limits import MemoryText
 
 
@@ -17,15 +18,7 @@ class ConflictResolveRequest(OwnRequest):
     model_config = examples({"keep": "both"}, {"text": "Zoe lives in Lyon."})
 
     keep: UUID | Literal["both"] | None = None
-    text: MemoryText | None = None
-
-    @field_validator("text")
-    @classmethod
-    def not_blank(cls, value: str | None) -> str | None:
-        """Refuse a blank text."""
-        if value is not None and not value.strip():
-            raise ValueError("a memory cannot be blank")
-        return value and value.strip()
+    text: Annotated[MemoryText, not_blank("a memory cannot be blank")] | None = None
 
     @model_validator(mode="after")
     def one_choice(self) -> ConflictResolveRequest:

@@ -52,6 +52,17 @@ def few_attributes(value: dict[str, Cardinality]) -> dict[str, Cardinality]:
     return named
 
 
+def not_blank(refusal: str) -> AfterValidator:
+    """A validator that removes the blanks around a text. Errors: ValueError for a blank one."""
+
+    def stripped(text: str) -> str:
+        if not text.strip():
+            raise ValueError(refusal)
+        return text.strip()
+
+    return AfterValidator(stripped)
+
+
 InstructionText = Annotated[str, *short(LONGEST_INSTRUCTIONS, "shorten the instructions")]
 ReasonText = Annotated[str, *short(LONGEST_REASON, "shorten the reason")]
 DateText = Annotated[str, *short(LONGEST_DATE, "write an ISO 8601 date")]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from api.http.body import ExpirationDate, Moment, Request, examples
-from api.http.limits import ReasonText
+from api.http.limits import ReasonText, not_blank
 from pipeline.domain.filters import ANY, ENTITY_IDS
 from pipeline.domain.limits import MemoryText, Metadata
 
 MOST_AT_ONCE = 1_000
 # The filters that together name all memories of a project.
 ALL_IDS = [{name: ANY} for name in ENTITY_IDS]
+BLANK = "a memory cannot be blank; delete it instead"
 NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_date, pinned."
 
 
@@ -26,7 +28,7 @@ class UpdateRequest(Request):
 
     also = frozenset({"message", "data", "memory"})
 
-    text: MemoryText | None = None
+    text: Annotated[MemoryText, not_blank(BLANK)] | None = None
     metadata: Metadata | None = None
     timestamp: Moment = None
     expiration_date: ExpirationDate = None
@@ -49,19 +51,11 @@ class UpdateRequest(Request):
                     return {**value, "text": value[name]}
         return value
 
-    @field_validator("text")
-    @classmethod
-    def not_blank(cls, value: str | None) -> str | None:
-        """Refuse a blank text."""
-        if value is not None and not value.strip():
-            raise ValueError("a memory cannot be blank; delete it instead")
-        return value
-
     def values(self) -> dict[str, Any]:
         """The columns to change. An explicit null clears expiration_date; its absence does not."""
         values: dict[str, Any] = {}
         if self.text is not None:
-            values["text"] = self.text.strip()
+            values["text"] = self.text
         if self.metadata is not None:
             values["metadata"] = self.metadata
         if self.timestamp is not None:
@@ -97,16 +91,17 @@ class BatchEdit(UpdateRequest):
         return self
 
 
+def few(value: object, done: str) -> object:
+    """Refuse more than MOST_AT_ONCE memories. Errors: ValueError."""
+    if isinstance(value, list) and len(value) > MOST_AT_ONCE:
+        raise ValueError(f"Maximum of {MOST_AT_ONCE} memories can be {done} in a single request")
+    return value
+
+
 class BatchUpdateRequest(Request):
     """Changes of many memories."""
 
-    memories: list[BatchEdit]
-
-    @field_validator("memories", mode="before")
-    @classmethod
-    def few_enough(cls, value: object) -> object:
-        """Limit the number of memories."""
-        return few(value, "updated")
+    memories: Annotated[list[BatchEdit], BeforeValidator(partial(few, done="updated"))]
 
     @field_validator("memories")
     @classmethod
@@ -127,24 +122,11 @@ class MemoryReference(Request):
 class BatchDeleteRequest(Request):
     """Ids of memories to delete."""
 
-    memories: list[MemoryReference]
-
-    @field_validator("memories", mode="before")
-    @classmethod
-    def few_enough(cls, value: object) -> object:
-        """Limit the number of memories."""
-        return few(value, "deleted")
+    memories: Annotated[list[MemoryReference], BeforeValidator(partial(few, done="deleted"))]
 
     def ids(self) -> list[UUID]:
         """The ids without duplicates."""
         return list(dict.fromkeys(memory.memory_id for memory in self.memories))
-
-
-def few(value: object, done: str) -> object:
-    """Refuse more than MOST_AT_ONCE memories. Errors: ValueError."""
-    if isinstance(value, list) and len(value) > MOST_AT_ONCE:
-        raise ValueError(f"Maximum of {MOST_AT_ONCE} memories can be {done} in a single request")
-    return value
 
 
 class FeedbackRequest(Request):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 from uuid import UUID
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from api.http.body import OwnRequest, examples
+from api.http.limits import not_blank
 from pipeline.domain.limits import MemoryText
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.suggestions.service import MOST_DECIDED, Action
+
+BLANK = "a memory cannot be blank; reject the suggestion instead"
 
 
 class AcceptRequest(OwnRequest):
@@ -21,16 +24,8 @@ class AcceptRequest(OwnRequest):
 
     model_config = examples({"text": "Maya lives in Porto."})
 
-    text: MemoryText | None = None
+    text: Annotated[MemoryText, not_blank(BLANK)] | None = None
     dry_run: bool = False
-
-    @field_validator("text")
-    @classmethod
-    def not_blank(cls, value: str | None) -> str | None:
-        """Refuse a blank text."""
-        if value is not None and not value.strip():
-            raise ValueError("a memory cannot be blank; reject the suggestion instead")
-        return value and value.strip()
 
 
 class DecideRequest(OwnRequest):
