@@ -26,7 +26,7 @@ from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader
 
 from api.audit import recording as audit
-from api.dependencies import Api, api_of
+from api.dependencies import Api, Given
 from api.errors import Unauthorized
 from pipeline.domain.errors import Forbidden, NotFound
 from pipeline.domain.tenants import Access
@@ -53,7 +53,7 @@ class Administration:
 
 
 async def authenticated(
-    api: Annotated[Api, Depends(api_of)],
+    api: Given,
     request: Request,
     authorization: Annotated[str | None, Security(TOKEN)] = None,
     x_api_key: Annotated[str | None, Header(include_in_schema=False)] = None,
@@ -80,11 +80,7 @@ async def authenticated(
     return grant
 
 
-def validity(
-    api: Annotated[Api, Depends(api_of)],
-    request: Request,
-    _: Annotated[Grant, Depends(authenticated)],
-) -> Callable[[], Awaitable[bool]]:
+def validity(api: Given, request: Request, _: Authenticated) -> Callable[[], Awaitable[bool]]:
     """A check for a long response: it tells later if the key of the request is still valid."""
 
     async def is_valid() -> bool:
@@ -93,20 +89,16 @@ def validity(
     return is_valid
 
 
-async def granted(grant: Annotated[Grant, Depends(authenticated)]) -> Grant:
+async def granted(grant: Authenticated) -> Grant:
     """The grant of an API key. Errors: Forbidden for a user's token."""
     if grant.user is not None:
         raise Forbidden(NOT_FOR_USERS)
     return grant
 
 
-async def caller(
-    request: Request,
-    api: Annotated[Api, Depends(api_of)],
-    grant: Annotated[Grant, Depends(granted)],
-) -> Project:
+async def caller(request: Request, api: Given, grant: Granted) -> Project:
     """The key's project. GET requires a key with read scope, other methods one with write scope."""
-    (await api_of(request)).in_use()
+    api.in_use()
     grant.require(Access.READ if request.method == "GET" else Access.WRITE)
     project = await own_project(request, grant)
     if request.method != "GET":
@@ -114,13 +106,13 @@ async def caller(
     return project
 
 
-async def adding(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+async def adding(request: Request, grant: Granted) -> Project:
     """The key's project, for an add: it has a receipt, and must cost no further commit."""
     grant.require(Access.WRITE)
     return await own_project(request, grant)
 
 
-async def reader(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+async def reader(request: Request, grant: Granted) -> Project:
     """The key's project, for a route that only reads, even if its method is POST."""
     grant.require(Access.READ)
     return await own_project(request, grant)
@@ -133,11 +125,7 @@ async def own_project(request: Request, grant: Grant) -> Project:
     return grant.project
 
 
-async def administration(
-    request: Request,
-    api: Annotated[Api, Depends(api_of)],
-    grant: Annotated[Grant, Depends(granted)],
-) -> Administration:
+async def administration(request: Request, api: Given, grant: Granted) -> Administration:
     """The named project. GET requires any key, other methods an admin key.
 
     An admin key has access to all projects of its organization; a member's admin key has access to
@@ -166,9 +154,7 @@ async def _administered(request: Request, api: Api, grant: Grant) -> Administrat
     return Administration(grant, project)
 
 
-async def organization_administration(
-    admin: Annotated[Administration, Depends(administration)],
-) -> Administration:
+async def organization_administration(admin: Admin) -> Administration:
     """Like `administration`; requires an admin key that belongs to no member."""
     admin.grant.require_organization()
     return admin

@@ -19,8 +19,8 @@ from fastapi.responses import Response
 
 from api.audit import recording as audit
 from api.auth.tenant import Administration
-from api.console.forms import Fields, fields_of, know_visitor
-from api.dependencies import Api, api_of
+from api.console.forms import Form, know_visitor
+from api.dependencies import Api, Given
 from pipeline.domain.errors import Forbidden, MemlaneError
 from pipeline.domain.tenants import Access
 from pipeline.ledger.fair_pool import take_turns_as
@@ -110,7 +110,7 @@ def require_same_origin(request: Request, settings: Settings) -> None:
         raise Forbidden(FORGED)
 
 
-async def session_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> ConsoleSession:
+async def session_of(request: Request, api: Given) -> ConsoleSession:
     """The session of the request. Errors: SignInNeeded; Overloaded above the key's rate limit."""
     token = request.cookies.get(COOKIE, "")
     grant = await grant_of(token, api)
@@ -140,12 +140,7 @@ async def viewing(session: Known) -> ConsoleSession:
     return session
 
 
-async def genuine(
-    request: Request,
-    api: Annotated[Api, Depends(api_of)],
-    session: Known,
-    fields: Annotated[Fields, Depends(fields_of)],
-) -> ConsoleSession:
+async def genuine(request: Request, api: Given, session: Known, fields: Form) -> ConsoleSession:
     """The session, if the form carries its CSRF token. Errors: Forbidden."""
     require_same_origin(request, api.settings)
     if not hmac.compare_digest(fields.text(CSRF_FIELD).encode(), session.csrf.encode()):

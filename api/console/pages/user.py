@@ -21,7 +21,7 @@ from api.console.cursors import MOST_SKIPPED, PAGE, PageCursor
 from api.console.forms import Fields, Form, checked, first_text, first_value, know_visitor
 from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, number_in, show, show_beside
-from api.dependencies import Api, Given, api_of
+from api.dependencies import Api, Given
 from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
 from api.errors import Unauthorized
@@ -110,7 +110,7 @@ class UserVisit:
         return Right(right) in self.user.rights
 
 
-async def visit_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> UserVisit:
+async def visit_of(request: Request, api: Given) -> UserVisit:
     """The visit of a form with a token, which is checked before the form is parsed.
 
     Errors: Unauthorized; Forbidden without the right read; Overloaded above the rate limit.
@@ -127,8 +127,8 @@ async def visit_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> Us
     grant.user.require(Right.READ)
     if request.url.path.endswith(CHANGES):
         await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
-    request.state.visit = UserVisit(token, grant, grant.user)
-    return UserVisit(token, grant, grant.user)
+    request.state.visit = visit = UserVisit(token, grant, grant.user)
+    return visit
 
 
 Visit = Annotated[UserVisit, Depends(visit_of)]
