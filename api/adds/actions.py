@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from uuid import UUID
 
 from api.adds import responses as add_responses
@@ -97,9 +98,12 @@ async def count_incognito(request: AddRequest, api: Api, project: Project) -> UU
     return None
 
 
-async def outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> StoredJson:
-    """The result of the event, or PENDING after `MEMLANE_SYNC_WAIT_S` seconds."""
-    if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s, notified=verbatim):
+async def outcome(
+    event_id: UUID, api: Api, project: Project, *, verbatim: bool = False, longest_s: float = inf
+) -> StoredJson:
+    """The result of the event; PENDING after `longest_s`, or `MEMLANE_SYNC_WAIT_S`, seconds."""
+    timeout_s = min(longest_s, api.settings.sync_wait_s)
+    if not await api.watch.ended(event_id, timeout_s=timeout_s, notified=verbatim):
         return {"event_id": str(event_id), "status": Status.PENDING, "results": []}
     end = await api.stores.ledger.events.end(project.id, event_id)
     return add_responses.stored(event_id, end)

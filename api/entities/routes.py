@@ -63,7 +63,7 @@ async def list_entities(
             }
 
         keys = sum(len(row.metadata or ()) for row in owners)
-        return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW, characters=0)
+        return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW)
 
 
 async def _described(page: Sequence[Owner], api: Api, project: Project) -> list[Owner]:

@@ -115,7 +115,7 @@ async def list_events(
         shown = [event_responses.event(event) for event in listed.rows]
         return cast("EventsPageJson", scoped(page, shown, listed, http))
 
-    return await answer(build, rows=ROWS_OF_AN_EVENT * len(listed.rows), characters=0)
+    return await answer(build, rows=ROWS_OF_AN_EVENT * len(listed.rows))
 
 
 @router.post("/v1/event/{event_id}/cancel/")

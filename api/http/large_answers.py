@@ -21,7 +21,7 @@ _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 T = TypeVar("T")
 
 
-async def answer(build: Callable[[], T], *, rows: int, characters: int) -> T:
+async def answer(build: Callable[[], T], rows: int, characters: int = 0) -> T:
     """The result of `build()` for an answer of about this size; a large one as a Response.
 
     FastAPI sends a Response as it is; its JSON is that of a small one. Errors: those of `build`.

@@ -66,7 +66,7 @@ async def list_memories(
         def build() -> ListPageJson:
             return {**page.envelope(_rows(request, memories), count, http), **token}
 
-        return await answer(build, **_size(memories))
+        return await answer(build, *size_of(memories))
 
 
 @router.post("/v2/memories/")
@@ -123,7 +123,7 @@ async def _listed(
             rows = _rows(request, memories)
             return page.envelope(rows, count, http) if paged else _bare(rows)
 
-        return await answer(build, **_size(memories))
+        return await answer(build, *size_of(memories))
 
 
 def _bare(rows: list[MemoryRowJson]) -> list[MemoryRowJson]:
@@ -152,12 +152,7 @@ async def list_of(
             rows = [memory_responses.of_owner(row, inputs.get(row.id)) for row in memories]
             return page.envelope(rows, count, http)
 
-        return await answer(build, **_size(memories))
-
-
-def _size(memories: Sequence[Memory]) -> dict[str, int]:
-    rows, characters = size_of(memories)
-    return {"rows": rows, "characters": characters}
+        return await answer(build, *size_of(memories))
 
 
 def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[MemoryJson]:

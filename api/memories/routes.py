@@ -61,7 +61,7 @@ async def feed(
         rows = [memory_responses.history(entry) for entry in listed.rows]
         return scoped(page, rows, listed, http)
 
-    return await answer(build, rows=len(listed.rows), characters=0)
+    return await answer(build, rows=len(listed.rows))
 
 
 @router.get("/v1/memories/{memory_id}/")

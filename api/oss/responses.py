@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any, NotRequired, cast
 from uuid import uuid5
 
 from typing_extensions import TypedDict
 
-from api.http.shared_responses import EventStatus, Id, ResultsJson, StoredTime, json_of, words
+from api.http.shared_responses import EventStatus, Id, StoredTime, json_of, scope_ids, words
 from api.search.responses import ScoreBreakdownJson, scored
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
@@ -109,7 +109,7 @@ def _result(line: Mapping[str, Any]) -> OssResultJson:
 
 def memory(row: Memory) -> OssMemoryJson:
     """A memory; `hash` is the MD5 of its text, by which clients compare texts."""
-    response: OssMemoryJson = {
+    response = {
         "id": str(row.id),
         "memory": row.text,
         "hash": hashlib.md5(row.text.encode(), usedforsecurity=False).hexdigest(),
@@ -117,29 +117,9 @@ def memory(row: Memory) -> OssMemoryJson:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
     }
-    if row.scope.user_id:
-        response["user_id"] = row.scope.user_id
-    if row.scope.agent_id:
-        response["agent_id"] = row.scope.agent_id
-    if row.scope.app_id:
-        response["app_id"] = row.scope.app_id
-    if row.scope.run_id:
-        response["run_id"] = row.scope.run_id
-    if row.attributed_to:
-        response["role"] = row.attributed_to
-    if row.expiration_date:
-        response["expiration_date"] = row.expiration_date
-    return response
-
-
-def memories(rows: Sequence[Memory]) -> ResultsJson[OssMemoryJson]:
-    """A list of memories."""
-    return {"results": [memory(row) for row in rows]}
-
-
-def hits(rows: Sequence[Hit], *, explain: bool) -> ResultsJson[OssHitJson]:
-    """The results of a search."""
-    return {"results": [hit(row, explain=explain) for row in rows]}
+    named = {**scope_ids(row.scope), "role": row.attributed_to}
+    more = named | {"expiration_date": row.expiration_date}
+    return cast("OssMemoryJson", response | {name: value for name, value in more.items() if value})
 
 
 def hit(row: Hit, *, explain: bool) -> OssHitJson:
@@ -150,11 +130,6 @@ def hit(row: Hit, *, explain: bool) -> OssHitJson:
     if explain:
         answer["score_details"] = score["score_breakdown"]
     return answer
-
-
-def states(entries: Sequence[HistoryEntry]) -> list[OssHistoryJson]:
-    """The states of a memory."""
-    return [history(entry) for entry in entries]
 
 
 def history(entry: HistoryEntry) -> OssHistoryJson:
@@ -170,11 +145,6 @@ def history(entry: HistoryEntry) -> OssHistoryJson:
         actor_id=None,
         role=entry.message["role"] if entry.message else None,
     )
-
-
-def entities(rows: Sequence[Owner]) -> list[OssEntityJson]:
-    """Users, agents and runs."""
-    return [entity(row) for row in rows]
 
 
 def entity(row: Owner) -> OssEntityJson:

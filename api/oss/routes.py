@@ -7,17 +7,14 @@ answer has the event's id and status: the request is accepted, and ends without 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.exceptions import HTTPException
 
-from api.adds import responses as add_responses
-from api.adds.actions import add_turn
+from api.adds.actions import add_turn, outcome
 from api.adds.requests import IdempotencyKey
-from api.adds.responses import StoredJson
 from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
 from api.auth.users import OfOwner, is_of, require_owner
 from api.dependencies import Api, Given
@@ -75,7 +72,7 @@ async def add(
     """
     stored = await add_turn(request, api, project, idempotency_key)
     if stored["status"] == Status.PENDING and request.infer:
-        stored = await _end(UUID(stored["event_id"]), api, project)
+        stored = await outcome(UUID(stored["event_id"]), api, project, longest_s=WAIT_S)
     if stored["status"] == Status.FAILED:
         raise await _failure(UUID(stored["event_id"]), api, project)
     return responses.added(stored)
@@ -91,14 +88,6 @@ async def _failure(event_id: UUID, api: Api, project: Project) -> Exception:
         reason = end.failure_detail or CANCELLED
         return Conflict(f"{reason} (event {event_id})", code=end.failure_code)
     return HTTPException(502, f"{end.failure_detail or end.failure_code} (event {event_id})")
-
-
-async def _end(event_id: UUID, api: Api, project: Project) -> StoredJson:
-    """The result of the event, or its id and PENDING if it has not ended in time."""
-    if not await api.watch.ended(event_id, timeout_s=min(WAIT_S, api.settings.sync_wait_s)):
-        return {"event_id": str(event_id), "status": Status.PENDING, "results": []}
-    end = await api.stores.ledger.events.end(project.id, event_id)
-    return add_responses.stored(event_id, end)
 
 
 @router.get("/memories/")
@@ -120,9 +109,11 @@ async def list_memories(
         memories, _ = await api.stores.ledger.memories.page(
             project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
         )
-        rows, characters = size_of(memories)
-        build = partial(responses.memories, memories)
-        return await answer(build, rows=rows, characters=characters)
+
+        def build() -> ResultsJson[OssMemoryJson]:
+            return {"results": [responses.memory(row) for row in memories]}
+
+        return await answer(build, *size_of(memories))
 
 
 @router.post("/search/")
@@ -130,9 +121,12 @@ async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson
     """Memories that answer the query, best first; with `explain` the parts of each score."""
     async with api.concurrency_limit.one_large(project.id, request.top_k):
         ranking = await ranked(request, api, project)
-        rows, characters = size(ranking)
-        build = partial(responses.hits, ranking.hits, explain=request.explain is True)
-        return await answer(build, rows=rows, characters=characters)
+
+        def build() -> ResultsJson[OssHitJson]:
+            explain = request.explain is True
+            return {"results": [responses.hit(row, explain=explain) for row in ranking.hits]}
+
+        return await answer(build, *size(ranking))
 
 
 @router.get("/memories/{memory_id}/")
@@ -179,8 +173,9 @@ async def history(
     entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
     entries = [entry for entry in entries if is_of(entry.scope, owner)]
     characters = sum(len(entry.new_text or "") for entry in entries)
-    build = partial(responses.states, entries)
-    return await answer(build, rows=len(entries), characters=characters)
+    return await answer(
+        lambda: [responses.history(entry) for entry in entries], len(entries), characters
+    )
 
 
 @router.delete("/memories/")
@@ -209,8 +204,7 @@ async def list_entities(api: Given, project: Caller) -> list[OssEntityJson]:
     async with api.concurrency_limit.one_large(project.id, MOST_ENTITIES):
         owners = await api.stores.ledger.owners.page(project.id, limit=MOST_ENTITIES)
         shown = [row for row in owners if row.kind in KINDS and row.memories]
-        build = partial(responses.entities, shown)
-        return await answer(build, rows=len(shown), characters=0)
+        return await answer(lambda: [responses.entity(row) for row in shown], rows=len(shown))
 
 
 @router.delete("/entities/{entity_type}/{entity_id:path}/")
@@ -219,7 +213,7 @@ async def delete_entity(
 ) -> StartedJson:
     """Erase everything with this id, as `DELETE /v2/entities/` does. This cannot be undone."""
     begun = await erase_entity(entity_type, entity_id, api, project)
-    await _end(UUID(begun["event_id"]), api, project)
+    await outcome(UUID(begun["event_id"]), api, project, longest_s=WAIT_S)
     return {"message": "Entity deleted", "event_id": begun["event_id"]}
 
 

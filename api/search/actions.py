@@ -47,7 +47,6 @@ async def answer_search(
     most = request.top_k * (1 + 2 * request.context_turns)
     async with api.concurrency_limit.one_large(project.id, most):
         ranking = await ranked(request, api, project, user)
-        rows, characters = search_responses.size(ranking)
 
         def build() -> T:
             response = search_responses.search(
@@ -55,7 +54,7 @@ async def answer_search(
             )
             return shape({**response, **token})
 
-        return await answer(build, rows=rows, characters=characters)
+        return await answer(build, *search_responses.size(ranking))
 
 
 def _traced(project: Project) -> tracing.Attributes:
