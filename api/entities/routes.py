@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Api, Given
@@ -16,7 +15,7 @@ from api.entities.responses import EntityJson, EntityPageJson, FilterValuesJson,
 from api.events.requests import UNRECORDED
 from api.http import paging
 from api.http.large_answers import answer
-from api.http.paging import page_of, size_bytes
+from api.http.paging import Numbered, page_of, size_bytes
 from api.http.shared_responses import StartedJson
 from api.http.strict_json import StrictJson
 from api.search.responses import KEYS_OF_A_ROW
@@ -35,17 +34,17 @@ OFFERED_USERS = 1_000
 
 @router.get("/v1/entities/")
 async def list_entities(
-    api: Given,
-    project: Caller,
-    http: Request,
-    number: Annotated[int | None, Query(alias="page")] = None,
-    size: Annotated[int | None, Query(alias="page_size")] = None,
-    offset: Annotated[
-        int | None, Query(description="Rows before the page, as in `next`; in place of `page`.")
-    ] = None,
+    api: Given, project: Caller, http: Request, query: Numbered
 ) -> EntityPageJson:
     """All users, agents, apps and runs, newest first, with their numbers of memories."""
-    page = page_of(number, size, offset=offset, may_end=True, usual=PAGE_SIZE, largest=LARGEST_PAGE)
+    page = page_of(
+        query.page,
+        query.page_size,
+        offset=query.offset,
+        may_end=True,
+        usual=PAGE_SIZE,
+        largest=LARGEST_PAGE,
+    )
     stored = api.stores.ledger.owners
     async with api.concurrency_limit.one_large(project.id, page.size):
         read = await stored.page(project.id, limit=page.limit, offset=page.offset)

@@ -4,7 +4,7 @@ A page has at most LARGEST_ANSWER_BYTES. If its rows are larger, it ends early a
 `truncated: true`; `next` continues behind its last row, by `offset`.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations`: FastAPI cannot resolve such annotations of a class.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,20 +74,15 @@ class PageRange:
             before = max(0, self.offset - self.size)
             return {
                 "count": count,
-                "next": _at(url, behind) if behind < count and shown else None,
-                "previous": _at(url, before) if self.offset else None,
+                "next": _link(url, offset=behind) if behind < count and shown else None,
+                "previous": _link(url, offset=before) if self.offset else None,
                 "results": shown,
                 "truncated": len(shown) < len(results),
             }
-        last = (count + self.size - 1) // self.size
         return {
             "count": count,
-            "next": str(url.include_query_params(page=self.number + 1))
-            if self.number < last
-            else None,
-            "previous": str(url.include_query_params(page=self.number - 1))
-            if self.number > 1
-            else None,
+            "next": _link(url, page=self.number + 1) if self.number * self.size < count else None,
+            "previous": _link(url, page=self.number - 1) if self.number > 1 else None,
             "results": results,
         }
 
@@ -121,9 +116,9 @@ def size_bytes(value: object) -> int:
             return 8
 
 
-def _at(url: URL, offset: int) -> str:
-    """The URL of the rows behind the first `offset`."""
-    return str(url.remove_query_params("page").include_query_params(offset=offset))
+def _link(url: URL, **place: int) -> str:
+    """The URL with this `page`, or this `offset` in place of a page."""
+    return str(url.remove_query_params("page").include_query_params(**place))
 
 
 def _public(http: Request) -> URL:
@@ -164,22 +159,14 @@ def page_of(
 class PageQuery:
     """`page`, `page_size` and `offset` of a query string; None where they are left out."""
 
-    page: int | None
-    page_size: int | None
-    offset: int | None = None
-
-
-def _page_query(
-    page: Annotated[int | None, Query()] = None,
-    page_size: Annotated[int | None, Query()] = None,
+    page: int | None = None
+    page_size: int | None = None
     offset: Annotated[
         int | None, Query(description="Rows before the page, as in `next`; in place of `page`.")
-    ] = None,
-) -> PageQuery:
-    return PageQuery(page, page_size, offset)
+    ] = None
 
 
-Numbered = Annotated[PageQuery, Depends(_page_query)]
+Numbered = Annotated[PageQuery, Depends()]
 
 
 def _page(query: Numbered) -> PageRange:
