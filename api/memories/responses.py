@@ -326,12 +326,9 @@ def history(entry: HistoryEntry) -> HistoryJson:
 def author(row: Author) -> AuthorJson:
     """The author of a change."""
     who: AuthorJson = {"type": row.kind}
-    if row.event_id:
-        who["event_id"] = str(row.event_id)
-    if row.suggestion_id:
-        who["suggestion_id"] = str(row.suggestion_id)
-    if row.replay_id:
-        who["replay_id"] = str(row.replay_id)
+    for name in ("event_id", "suggestion_id", "replay_id"):
+        if value := getattr(row, name):
+            who[name] = str(value)
     if row.kind in (AuthorKind.API, AuthorKind.UNDO):
         who["key"] = row.key
     return who

@@ -21,7 +21,7 @@ from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
 from api.http.paging import Paged, scoped
 from api.http.query_string import NO_CONDITION, conditions
-from api.http.shared_responses import ScopedPageJson, StartedJson
+from api.http.shared_responses import ScopedPageJson, StartedJson, json_of
 from api.http.strict_json import StrictJson, read
 from api.memories import responses as memory_responses
 from api.memories.actions import delete_memory, edit_memory
@@ -196,8 +196,4 @@ async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> Fee
     await api.stores.ledger.feedback.give(
         project.id, request.memory_id, request.feedback, request.feedback_reason
     )
-    return {
-        "id": str(request.memory_id),
-        "feedback": request.feedback,
-        "feedback_reason": request.feedback_reason,
-    }
+    return json_of(FeedbackJson, request, id=request.memory_id)

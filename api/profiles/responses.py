@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from api.events.responses import FilledFieldJson
-from api.http.shared_responses import Id, StoredTime, words
+from api.http.shared_responses import Id, StoredTime, json_of, words
 from pipeline.domain.events import Status
 from pipeline.domain.profiles import (
     MOST_SAMPLED,
@@ -125,27 +125,22 @@ class ProfileJobStateJson(TypedDict):
 def profile(row: Profile, user_id: str, settings: ProfileSettings) -> ProfileJson:
     """A user's profile."""
     status = state(row, settings)
-    return {
-        "profile": {field.name: field.value for field in row.fields},
-        "status": status,
-        "entity_type": "user",
-        "entity_id": user_id,
-        "updated_at": row.updated_at,
-        "generation_count": row.generations,
-        "stale": row.stale,
-        "event_id": str(row.event_id) if row.event_id else None,
-        "error": row.failure if status == "failed" else None,
-        "fields": [field(value) for value in row.fields],
-    }
+    return json_of(
+        ProfileJson,
+        row,
+        profile={field.name: field.value for field in row.fields},
+        status=status,
+        entity_type="user",
+        entity_id=user_id,
+        generation_count=row.generations,
+        error=row.failure if status == "failed" else None,
+        fields=[field(value) for value in row.fields],
+    )
 
 
 def field(row: ProfileField) -> ProfileFieldJson:
     """The memories behind the value of a field, and since when it has this value."""
-    return {
-        "name": row.name,
-        "memory_ids": [str(memory_id) for memory_id in row.memory_ids],
-        "stored_at": row.stored_at,
-    }
+    return json_of(ProfileFieldJson, row, memory_ids=[str(value) for value in row.memory_ids])
 
 
 def state(row: Profile, settings: ProfileSettings) -> ProfileStatus:

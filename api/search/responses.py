@@ -297,12 +297,9 @@ def scored(score: Score) -> ScoredJson:
     }
     if score.reranked is not None:
         breakdown["rerank"] = round(score.reranked, 4)
-    if score.decay is not None:
-        breakdown["decay"] = round(score.decay, 4)
-    if score.evidence is not None:
-        breakdown["evidence"] = round(score.evidence, 4)
-    if score.closeness is not None:
-        breakdown["closeness"] = round(score.closeness, 4)
+    for name in ("decay", "evidence", "closeness"):
+        if (value := getattr(score, name)) is not None:
+            breakdown[name] = round(value, 4)
     return {"score": round(score.total, 4), "score_breakdown": breakdown}
 
 

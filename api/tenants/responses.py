@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -161,18 +161,7 @@ def project(
     Unset texts and lists are empty where the Mem0 Platform documents no null.
     """
     use_case = row.settings.get("usecase_setting")
-    response = {
-        "project_id": str(row.id),
-        "org_id": str(row.organization_id),
-        "name": row.name,
-        "description": row.description or "",
-        "custom_instructions": row.custom_instructions or "",
-        "agent_custom_instructions": row.agent_custom_instructions,
-        "custom_categories": [
-            {name: about} for name, about in (row.custom_categories or {}).items()
-        ],
-        "inclusion_prompt": row.includes,
-        "exclusion_prompt": row.excludes,
+    settings = {
         "multilingual": False,
         "decay": False,
         "default_cut": True,
@@ -180,25 +169,29 @@ def project(
         "usecase_setting": None,
         **{name: value for name, value in row.settings.items() if value is not None},
         "memory_depth": str(row.settings.get("memory_depth") or ""),
-        # The documented type is text, but a client may set a number.
-        "usecase": None if use_case is None else str(use_case),
-        "mode": row.mode or Mode.CONSOLIDATE,
-        "budget": row.budget,
-        "curator": row.curator,
-        "gather": row.gather,
-        "tamper_evidence": bool(row.tamper_evidence),
-        **NOT_HERE,
-        "user_role": role,
-        "enable_graph": graph and row.enable_graph is not False,
-        "graph_types": row.graph_types,
-        "custom_attributes": row.custom_attributes,
-        "version": "v3",
-        "is_default": own,
-        "members": [member(person) for person in people if person.project_id == row.id],
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
     }
-    return cast("ProjectJson", response)
+    return json_of(
+        ProjectJson,
+        row,
+        project_id=row.id,
+        org_id=row.organization_id,
+        description=row.description or "",
+        custom_instructions=row.custom_instructions or "",
+        custom_categories=[{name: about} for name, about in (row.custom_categories or {}).items()],
+        inclusion_prompt=row.includes,
+        exclusion_prompt=row.excludes,
+        **settings,
+        # The documented type is text, but a client may set a number.
+        usecase=None if use_case is None else str(use_case),
+        mode=row.mode or Mode.CONSOLIDATE,
+        tamper_evidence=bool(row.tamper_evidence),
+        **NOT_HERE,
+        user_role=role,
+        enable_graph=graph and row.enable_graph is not False,
+        version="v3",
+        is_default=own,
+        members=[member(person) for person in people if person.project_id == row.id],
+    )
 
 
 def member(row: Member) -> MemberJson:
