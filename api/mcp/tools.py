@@ -35,8 +35,8 @@ class Tool:
     name: str
     about: str
     properties: Mapping[str, Schema]
-    required: tuple[str, ...]
     asks: Callable[[Arguments], ApiRequest]
+    required: tuple[str, ...] = ()
     reads: bool = False
     destroys: bool = False
 
@@ -80,7 +80,10 @@ def _is(kind: str, about: str) -> Schema:
     return {"type": kind, "description": about}
 
 
-IDS = ("user_id", "agent_id", "app_id", "run_id")
+def _list(items: Schema, about: str) -> Schema:
+    return {"type": "array", "items": items, "description": about}
+
+
 SCOPE_IDS = {
     "user_id": _is("string", "The user whose memories these are."),
     "agent_id": _is("string", "The agent."),
@@ -110,19 +113,16 @@ OPTIONS = TIMES | {
     "filter_memories": _is(
         "boolean", "Only memories that account for the question; possibly none."
     ),
-    "fields": {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": 'Keys to answer with, such as ["memory", "metadata.trip"].',
-    },
+    "fields": _list(
+        {"type": "string"}, 'Keys to answer with, such as ["memory", "metadata.trip"].'
+    ),
     "reference_date": _is("string", 'When the question is asked, for "last week"; default: now.'),
     "show_expired": _is("boolean", "Expired memories too."),
     "show_superseded": _is("boolean", "Also what a newer memory supersedes."),
-    "include": {
-        "type": "array",
-        "items": {"type": "string", "enum": ["facts", "turns"]},
-        "description": "turns: also messages as they were said. Default: facts.",
-    },
+    "include": _list(
+        {"type": "string", "enum": ["facts", "turns"]},
+        "turns: also messages as they were said. Default: facts.",
+    ),
     "max_tokens": _is(
         "integer", "Also a context of at most this many tokens: the best results as dated lines."
     ),
@@ -131,12 +131,13 @@ MEMORY = {"memory_id": _is("string", "The memory's UUID.")}
 
 
 def _present(arguments: Arguments, *names: str) -> dict[str, Any]:
-    return {name: arguments[name] for name in names if arguments.get(name) is not None}
+    """The arguments with these names, by default all, that are not null."""
+    return {name: arguments[name] for name in names or arguments if arguments.get(name) is not None}
 
 
 def _filters(arguments: Arguments) -> dict[str, Any]:
     """The filters, restricted by the ids next to them."""
-    ids, filters = _present(arguments, *IDS), arguments.get("filters") or {}
+    ids, filters = _present(arguments, *SCOPE_IDS), arguments.get("filters") or {}
     if not isinstance(filters, dict):
         raise InvalidInput('filters is an object, such as {"user_id": "maya"}.')
     return {"AND": [filters, ids]} if ids and filters else {**filters, **ids}
@@ -155,7 +156,7 @@ def _add(arguments: Arguments) -> ApiRequest:
     if arguments.get("messages") and arguments.get("text"):
         raise InvalidInput("Give text or messages, not both: one of them would be lost.")
     messages = arguments.get("messages") or arguments.get("text")
-    options = _present(arguments, *IDS, "metadata", "infer")
+    options = _present(arguments, *SCOPE_IDS, "metadata", "infer")
     return ApiRequest("POST", "/v3/memories/add/", body={"messages": messages, **options})
 
 
@@ -164,15 +165,10 @@ def _search(arguments: Arguments) -> ApiRequest:
     return ApiRequest("POST", "/v3/memories/search/", body=body | {"filters": _filters(arguments)})
 
 
-def _list(arguments: Arguments) -> ApiRequest:
-    pages = _present(arguments, "page", "page_size")
+def _page(arguments: Arguments) -> ApiRequest:
+    pages = _present(arguments, *PAGES)
     body = _present(arguments, *TIMES) | {"filters": _filters(arguments)}
     return ApiRequest("POST", "/v3/memories/", pages, body)
-
-
-def _explore(arguments: Arguments) -> ApiRequest:
-    names = ("entity", "entity_id", "hops", "as_of", "valid_at", "page", "page_size")
-    return ApiRequest("GET", "/v1/graph/", _present(arguments, *IDS, *names))
 
 
 TOOLS = (
@@ -183,15 +179,12 @@ TOOLS = (
         SCOPE_IDS
         | {
             "text": _is("string", "What to remember, in plain words."),
-            "messages": {
-                "type": "array",
-                "items": {"type": "object"},
-                "description": 'Instead of text: [{"role": "user", "content": "..."}].',
-            },
+            "messages": _list(
+                {"type": "object"}, 'Instead of text: [{"role": "user", "content": "..."}].'
+            ),
             "metadata": _is("object", "Kept with each memory."),
             "infer": _is("boolean", "false: store the words as they are. Default true."),
         },
-        (),
         _add,
     ),
     Tool(
@@ -205,24 +198,23 @@ TOOLS = (
             "threshold": _is("number", "Least similarity, 0 to 1."),
         }
         | OPTIONS,
-        ("query",),
         _search,
+        ("query",),
         reads=True,
     ),
     Tool(
         "get_memories",
         "List memories, newest first.",
         SCOPE_IDS | FILTERS | PAGES | TIMES,
-        (),
-        _list,
+        _page,
         reads=True,
     ),
     Tool(
         "get_memory",
         "Read one memory.",
         MEMORY | TIMES,
-        ("memory_id",),
         lambda arguments: ApiRequest("GET", _memory(arguments), _present(arguments, *TIMES)),
+        ("memory_id",),
         reads=True,
     ),
     Tool(
@@ -233,26 +225,25 @@ TOOLS = (
             "text": _is("string", "The new text."),
             "metadata": _is("object", "In place of the old metadata."),
         },
-        ("memory_id",),
         lambda arguments: ApiRequest(
             "PUT", _memory(arguments), body=_present(arguments, "text", "metadata")
         ),
+        ("memory_id",),
         destroys=True,
     ),
     Tool(
         "delete_memory",
         "Delete one memory.",
         MEMORY,
-        ("memory_id",),
         lambda arguments: ApiRequest("DELETE", _memory(arguments)),
+        ("memory_id",),
         destroys=True,
     ),
     Tool(
         "delete_all_memories",
         "Delete every memory that has all of the given ids. Give at least one.",
         SCOPE_IDS,
-        (),
-        lambda arguments: ApiRequest("DELETE", "/v1/memories/", _present(arguments, *IDS)),
+        lambda arguments: ApiRequest("DELETE", "/v1/memories/", _present(arguments, *SCOPE_IDS)),
         destroys=True,
     ),
     Tool(
@@ -260,18 +251,14 @@ TOOLS = (
         "Erase a user, agent, app or run for good: memories, history, all that was said. Give "
         "exactly one id. There is no undo.",
         SCOPE_IDS,
-        (),
-        lambda arguments: ApiRequest("POST", "/v1/erasures/", body=_present(arguments, *IDS)),
+        lambda arguments: ApiRequest("POST", "/v1/erasures/", body=_present(arguments, *SCOPE_IDS)),
         destroys=True,
     ),
     Tool(
         "list_entities",
         "List users, agents, apps and runs that have memories.",
         PAGES,
-        (),
-        lambda arguments: ApiRequest(
-            "GET", "/v1/entities/", _present(arguments, "page", "page_size")
-        ),
+        lambda arguments: ApiRequest("GET", "/v1/entities/", _present(arguments, *PAGES)),
         reads=True,
     ),
     Tool(
@@ -287,8 +274,7 @@ TOOLS = (
             "as_of": _is("string", "What was believed at this time, such as 2026-03-01."),
             "valid_at": _is("string", "What held in the world at this time."),
         },
-        (),
-        _explore,
+        lambda arguments: ApiRequest("GET", "/v1/graph/", _present(arguments)),
         reads=True,
     ),
     Tool(
@@ -300,20 +286,15 @@ TOOLS = (
             "event_type": _is("string", "Such as ADD."),
             "status": _is("string", "PENDING, RUNNING, SUCCEEDED or FAILED."),
         },
-        (),
-        lambda arguments: ApiRequest(
-            "GET",
-            "/v1/events/",
-            _present(arguments, *IDS, "event_type", "status", "page", "page_size"),
-        ),
+        lambda arguments: ApiRequest("GET", "/v1/events/", _present(arguments)),
         reads=True,
     ),
     Tool(
         "get_event_status",
         "Read an event: its status, and each fact with its outcome and the reason.",
         {"event_id": _is("string", "The event's UUID.")},
-        ("event_id",),
         lambda arguments: ApiRequest("GET", f"/v1/event/{_uuid(arguments, 'event_id')}/"),
+        ("event_id",),
         reads=True,
     ),
 )
