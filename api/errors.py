@@ -83,33 +83,27 @@ async def unauthorized(_: Request, error: Exception) -> JSONResponse:
     return respond(401, str(error), **{"WWW-Authenticate": "Token"})
 
 
-async def invalid(_: Request, error: Exception) -> JSONResponse:
-    """Answer 400."""
-    return respond(400, str(error))
+def with_status(status: int) -> Handler:
+    """A handler that answers with this status and the text of the error."""
+
+    async def handle(_: Request, error: Exception) -> JSONResponse:
+        return respond(status, str(error))
+
+    return handle
 
 
 async def unreadable(request: Request, error: Exception) -> JSONResponse:
     """Answer 400 with the fields that failed validation, or with the expected content type."""
     assert isinstance(error, RequestValidationError)
+    expected = _expected(request)
     if any(_unparsed(fault) for fault in error.errors()[:1]):
         sent = request.headers.get("content-type", "")[:100]
         message = (
-            f"Send {_expected(request)}, with the header Content-Type: application/json. "
+            f"Send {expected}, with the header Content-Type: application/json. "
             f"This request says {sent!r}."
         )
         return respond(400, message)
-    expected = _expected(request)
     return respond(400, "; ".join(_described(fault, expected) for fault in error.errors()[:5]))
-
-
-async def forbidden(_: Request, error: Exception) -> JSONResponse:
-    """Answer 403."""
-    return respond(403, str(error))
-
-
-async def missing(_: Request, error: Exception) -> JSONResponse:
-    """Answer 404."""
-    return respond(404, str(error))
 
 
 async def conflict(_: Request, error: Exception) -> JSONResponse:
@@ -144,10 +138,7 @@ async def refused(_: Request, error: Exception) -> JSONResponse:
 async def unstorable(_: Request, error: Exception) -> JSONResponse:
     """Answer 400: the ledger rejects a value that the schemas accept."""
     log.error("value_refused", error=type(getattr(error, "orig", error)).__name__)
-    return respond(
-        400,
-        "A value in this request is out of the range that can be stored.",
-    )
+    return respond(400, "A value in this request is out of the range that can be stored.")
 
 
 async def overloaded(_: Request, error: Exception) -> JSONResponse:
@@ -215,11 +206,11 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
 _HANDLERS: dict[type[Exception], Handler] = {
     Unauthorized: unauthorized,
     ProjectGone: unauthorized,
-    InvalidInput: invalid,
+    InvalidInput: with_status(400),
     PermanentError: refused,
     RequestValidationError: unreadable,
-    Forbidden: forbidden,
-    NotFound: missing,
+    Forbidden: with_status(403),
+    NotFound: with_status(404),
     Conflict: conflict,
     HTTPException: http,
     Overloaded: overloaded,

@@ -25,7 +25,7 @@ def client(now: list[float]) -> httpx.AsyncClient:
     refusals = Refusals(clock=lambda: now[0])
     app = FastAPI()
     app.include_router(router)
-    app.add_exception_handler(InvalidInput, refusals.logged(errors.invalid))
+    app.add_exception_handler(InvalidInput, refusals.logged(errors.with_status(400)))
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://memlane")
 
 
