@@ -47,15 +47,19 @@ WITH_SLASH = (
 )
 
 
-class OneSlash:
+class Around:
+    """Base of the middleware without options: an ASGI app around another one."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+
+class OneSlash(Around):
     """Makes each route answer with and without its trailing slash, and ignores doubled slashes.
 
     Clients do not follow redirects, and a base URL with a trailing slash doubles the first slash of
     the path. Works on the raw path, because an id may contain an encoded slash.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -66,11 +70,8 @@ class OneSlash:
         await self._app(scope, receive, send)
 
 
-class NoNul:
+class NoNul(Around):
     """Refuses a NUL character in the URL, which PostgreSQL cannot store."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if b"%00" in scope.get("query_string", b"") or "\0" in scope.get("path", ""):
@@ -128,14 +129,11 @@ def cross_origin(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
     )
 
 
-class Measured:
+class Measured(Around):
     """Measures requests and counts responses, by route template.
 
     It must run inside OneSlash, which copies the scope: the router stores the route in that copy.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the request and observe its duration."""
@@ -164,15 +162,12 @@ class Measured:
                 count(CLIENT_LEFT if left else 500)
 
 
-class Traced:
+class Traced(Around):
     """Records a span for each request, in the trace of its `traceparent` header if it has one.
 
     It has no path and no query: both may contain ids of users. It must run inside OneSlash, as
     Measured.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the request in a span that is named after its method and route."""
@@ -198,13 +193,10 @@ class Traced:
                 span.set({"http.route": route})
 
 
-class AnswerHeaders:
+class AnswerHeaders(Around):
     """Adds headers to every response, errors too: security headers, and those that a dependency
     stored in `request.state.headers`. Headers set by the route are not changed.
     """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The routes get a copy of the scope, which shares this dict.
