@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from typing import Protocol
 
 import structlog
 
@@ -17,26 +16,17 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.load import LoadView
 from pipeline.ledger.failures import LedgerUnavailable
+from workers.dispatch import BackgroundDispatcher
 
 log = structlog.get_logger()
 
 LOOK_EVERY_S = 1.0
 
 
-class HintPublisher(Protocol):
-    """Publisher of hints in the background; see workers.dispatch."""
-
-    def kick_among(self, hint: Hint, busy_lanes: int) -> None:
-        """Publish the hint into the queue of its class for this number of busy lanes."""
-
-    def close(self) -> None:
-        """Publish the waiting hints, then stop."""
-
-
 class FairDispatcher:
     """Publishes a hint into the queue of projects that are about as busy as its own."""
 
-    def __init__(self, publisher: HintPublisher, backpressure: Backpressure) -> None:
+    def __init__(self, publisher: BackgroundDispatcher, backpressure: Backpressure) -> None:
         self._publisher = publisher
         self._backpressure = backpressure
 

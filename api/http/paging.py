@@ -9,7 +9,7 @@ A page has at most LARGEST_ANSWER_BYTES. If its rows are larger, it ends early a
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Protocol, cast
+from typing import Annotated, Any, cast
 
 from fastapi import Depends, Query, Request
 from starlette.datastructures import URL
@@ -17,24 +17,13 @@ from starlette.exceptions import HTTPException
 
 from api.http.shared_responses import PageJson, Row, ScopedPageJson
 from pipeline.domain.errors import InvalidInput
+from pipeline.ledger.owned_rows import ListPage
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
 # Most rows before a page. With the rows counted behind it, more are out of range of an int4.
 MOST_BEFORE = 2 * 10**9
 # Most bytes of the texts, names and numbers on one page.
 LARGEST_ANSWER_BYTES = 4_000_000
-
-
-class Listed(Protocol):
-    """A page of a store: see `ListPage`."""
-
-    @property
-    def count(self) -> int:
-        """Number of all rows."""
-
-    @property
-    def bounded(self) -> Sequence[str]:
-        """The parts that may lack rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +77,7 @@ class PageRange:
 
 
 def scoped(
-    page: PageRange, results: list[Row], listed: Listed, http: Request
+    page: PageRange, results: list[Row], listed: ListPage[Any], http: Request
 ) -> ScopedPageJson[Row]:
     """The envelope of a page of rows of scopes. Errors: as `envelope`."""
     envelope = cast("ScopedPageJson[Row]", page.envelope(results, listed.count, http))
