@@ -13,6 +13,7 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
+from api.http.paging import PageRange
 from pipeline.domain.filters import moment
 
 PAGE = 50
@@ -25,6 +26,11 @@ class PageCursor:
 
     before: datetime | None = None
     skip: int = 0
+
+    @property
+    def page(self) -> PageRange:
+        """The rows behind the cursor, in a list that ends at `before`."""
+        return PageRange(1, PAGE, self.skip)
 
     def bounds(self, period: Mapping[str, datetime]) -> Mapping[str, datetime]:
         """The period, ended by the cursor."""

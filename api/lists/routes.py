@@ -61,7 +61,7 @@ async def list_memories(
     tree = request.tree(user)
     token = await caught_up(request, api, project, user)
     async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
-        memories, count = await _memories(request, tree, page, api, project)
+        memories, count = await read_page(request, tree, page, api, project)
 
         def build() -> ListPageJson:
             return {**page.envelope(_rows(request, memories), count, http), **token}
@@ -117,7 +117,7 @@ async def _listed(
 ) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """A page in its envelope, or a bare list."""
     async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
-        memories, count = await _memories(request, request.tree(user), page, api, project)
+        memories, count = await read_page(request, request.tree(user), page, api, project)
 
         def build() -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
             rows = _rows(request, memories)
@@ -145,7 +145,7 @@ async def list_of(
         raise InvalidInput("Invalid entity type")
     request = ListRequest(filters={KINDS[entity_type]: {"eq": require_id(entity_id)}})
     async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
-        memories, count = await _memories(request, request.tree(), page, api, project)
+        memories, count = await read_page(request, request.tree(), page, api, project)
         inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])
 
         def build() -> PageJson[MemoryOfOwnerJson]:
@@ -159,7 +159,7 @@ def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[MemoryJson]:
     return [memory_responses.only(memory_responses.memory(row), request.fields) for row in memories]
 
 
-async def _memories(
+async def read_page(
     request: ListRequest, tree: Filter, page: PageRange, api: Api, project: Project
 ) -> tuple[Sequence[Memory], int]:
     """A page of memories, current or at the time of the request, and the number of all."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import accumulate
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from api.console.cursors import PAGE, At, PageCursor
+from api.console.cursors import At, PageCursor
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show, show_beside
@@ -17,6 +16,7 @@ from api.console.session import Changing, Viewing
 from api.dependencies import Api, Given
 from api.http.ids import FormIds, uuid
 from api.lists.requests import ListRequest
+from api.lists.routes import read_page
 from api.memories import responses as memory_responses
 from api.memories import routes
 from api.memories.requests import ALL_IDS, FeedbackRequest, UpdateRequest
@@ -196,16 +196,5 @@ async def _page(
         start_date=query.get("start_date") or None,
         end_date=query.get("end_date") or None,
     )
-    snapshot, ledger = wanted.snapshot(), api.stores.ledger
-    read = ledger.memories.page
-    if not snapshot.is_current:
-        read = partial(ledger.versions.page, snapshot=snapshot)
-    rows, _ = await read(
-        project.id,
-        wanted.tree(),
-        expired=wanted.show_expired,
-        older=wanted.show_superseded,
-        limit=PAGE,
-        offset=cursor.skip,
-    )
+    rows, _ = await read_page(wanted, wanted.tree(), cursor.page, api, project)
     return rows

@@ -6,7 +6,7 @@ from the fragment of the address (`/user/#mlu_…`), which browsers do not send,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 
 from api.audit import recording as audit
 from api.auth.users import NamedOwner, require_own
-from api.console.cursors import MOST_SKIPPED, PAGE, PageCursor
+from api.console.cursors import MOST_SKIPPED, PageCursor
 from api.console.forms import Fields, Form, checked, first_text, first_value, know_visitor
 from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, number_in, show, show_beside
@@ -28,12 +28,14 @@ from api.errors import Unauthorized
 from api.http.ids import uuid
 from api.http.streams import while_valid
 from api.lists.requests import ListRequest
+from api.lists.routes import read_page
 from api.memories import responses as memory_responses
 from api.memories import routes
 from api.memories.requests import UpdateRequest
 from api.user_tokens.download import AS_FILE, download
 from pipeline.domain.errors import ChangedSince
 from pipeline.domain.filters import moment
+from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import Right
 from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.settings import Settings
@@ -288,16 +290,12 @@ async def _show(
     return page
 
 
-async def _page(api: Api, visit: UserVisit, cursor: PageCursor, keywords: str | None) -> list[Any]:
+async def _page(
+    api: Api, visit: UserVisit, cursor: PageCursor, keywords: str | None
+) -> Sequence[Memory]:
     """A page of the user's active memories."""
     before = cursor.before and {"created_at": {"lte": cursor.before.isoformat()}}
     wanted = checked(ListRequest, filters=before, keywords=keywords)
-    rows, _ = await api.stores.ledger.memories.page(
-        visit.project.id,
-        wanted.tree(visit.user_id),
-        expired=False,
-        older=False,
-        limit=PAGE,
-        offset=cursor.skip,
-    )
+    tree = wanted.tree(visit.user_id)
+    rows, _ = await read_page(wanted, tree, cursor.page, api, visit.project)
     return rows
