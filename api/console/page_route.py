@@ -13,8 +13,8 @@ from fastapi.routing import APIRoute
 
 from api import errors
 from api.console.rendering import POLICY, is_update, show
-from api.console.session import GENUINE, SignInNeeded, StaleForm, base_of
-from api.console.unsent import UnsentForm, is_own, unsent_form
+from api.console.session import GENUINE, SignInNeeded, StaleForm, base_of, is_own
+from api.console.unsent import unsent_form
 from pipeline.domain.errors import Overloaded, TransientError
 from pipeline.ledger.failures import LedgerUnavailable
 
@@ -89,9 +89,8 @@ async def sign_in_first(request: Request) -> Response:
     base = base_of(request.app.state.api.settings)
     form = f"{base}/sign-in"
     if request.method != "GET":
-        unsent: UnsentForm | None = None
-        if is_own(request, request.app.state.api.settings):
-            unsent = await unsent_form(request)
+        own = is_own(request, request.app.state.api.settings)
+        unsent = await unsent_form(request) if own else None
         return show(request, "signin.html", status=401, next="", error=ENDED, unsent=unsent)
     if is_update(request):
         shown = urlsplit(request.headers.get("hx-current-url", ""))

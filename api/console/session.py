@@ -98,15 +98,18 @@ def remember(response: Response, request: Request, token: Secret, settings: Sett
     )
 
 
-def require_same_origin(request: Request, settings: Settings) -> None:
-    """Refuse a form that another site has sent. Errors: Forbidden."""
+def is_own(request: Request, settings: Settings) -> bool | None:
+    """Tell if a page of this server has sent the form; None if the browser does not say."""
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
-        same = site in ("same-origin", "none")
-    else:
-        hosts = {request.headers.get("host"), urlsplit(settings.public_url or "").netloc}
-        same = origin is None or urlsplit(origin).netloc in hosts - {"", None}
-    if not same:
+        return None if site == "none" else site == "same-origin"
+    hosts = {request.headers.get("host"), urlsplit(settings.public_url or "").netloc}
+    return None if origin is None else urlsplit(origin).netloc in hosts - {"", None}
+
+
+def require_same_origin(request: Request, settings: Settings) -> None:
+    """Refuse a form that another site has sent. Errors: Forbidden."""
+    if is_own(request, settings) is False:
         raise Forbidden(FORGED)
 
 

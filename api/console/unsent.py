@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Request
 
 from api.console.forms import Fields, fields_of
 from pipeline.domain.errors import InvalidInput
-from pipeline.settings import Settings
 
 # Prefix of the fields of an unsent form in the form of the sign-in, and the field of its address.
 PREFIX, ADDRESS = "unsent.", "unsent"
@@ -122,15 +120,6 @@ def carried_form(fields: Fields) -> UnsentForm | None:
         if name.startswith(PREFIX)
     }
     return UnsentForm(path, _without_secrets(values))
-
-
-def is_own(request: Request, settings: Settings) -> bool:
-    """Tell if the browser says that a page of this console has sent the form."""
-    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    if site is not None:
-        return site == "same-origin"
-    hosts = {request.headers.get("host"), urlsplit(settings.public_url or "").netloc}
-    return origin is not None and urlsplit(origin).netloc in hosts - {"", None}
 
 
 def _without_secrets(values: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:

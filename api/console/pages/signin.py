@@ -18,11 +18,12 @@ from api.console.session import (
     Genuine,
     base_of,
     grant_of,
+    is_own,
     lifetime,
     remember,
     require_same_origin,
 )
-from api.console.unsent import carried_form, is_own
+from api.console.unsent import carried_form
 from api.dependencies import Api, Given
 from pipeline.tenants.secret import Secret
 
