@@ -95,7 +95,8 @@ def show(request: Request, template: str, *, status: int = 200, **values: Any) -
         "here": request.url.path.removeprefix("/console"),
         "query": dict(request.query_params),
         "saveable": request.url.path.removeprefix("/console") in SAVED_PATHS,
-        "address": _filters(request),
+        # The filters, without a position in the list and without a message.
+        "address": merged(dict(request.query_params), {"before": "", "skip": ""}),
         "failed": status >= 400,
         "done": DONE.get(request.query_params.get("done", "")),
         "hint": HINTS.get(request.query_params.get("done", "")),
@@ -132,11 +133,6 @@ def is_update(request: Request) -> bool:
 def part(html: bytes) -> HTMLResponse:
     """A part of a page that is rendered already."""
     return HTMLResponse(html, headers=HEADERS)
-
-
-def _filters(request: Request) -> str:
-    """The query string without a position in the list, and without a message."""
-    return merged(dict(request.query_params), {"before": "", "skip": ""})
 
 
 def back(
@@ -229,14 +225,13 @@ def in_use(names: Sequence[str], query: Mapping[str, str]) -> int:
     return sum(1 for name in names if query.get(name))
 
 
-def iso(at: datetime) -> str:
+def iso(at: datetime, timespec: str = "milliseconds") -> str:
     """A time for the attribute `datetime`."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def exact(at: datetime) -> str:
-    """A time for an address: a rounded one would lie before the change that it names."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+# A time for an address: a rounded one would lie before the change that it names.
+exact = partial(iso, timespec="microseconds")
 
 
 def stamp(at: datetime) -> str:

@@ -46,11 +46,8 @@ def diff_parts(
     old: str | None, new: str | None, budget: DiffBudget | None = None
 ) -> list[TextPart]:
     """The new text with the removed and added words, in order."""
-    old, new = old or "", new or ""
-    if not old or not new:
-        parts = [("removed", old), ("added", new)]
-    else:
-        parts = differences(old, new, budget) or [("removed", old), ("added", new)]
+    parts = differences(old, new, budget) if old and new else None
+    parts = parts or [("removed", old or ""), ("added", new or "")]
     return [TextPart(kind, text) for kind, text in parts if text]
 
 

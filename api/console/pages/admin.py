@@ -105,13 +105,14 @@ async def health(request: Request, api: Given, session: Viewing) -> Response:
 
 def _in_force(settings: Settings) -> list[dict[str, Any]]:
     """The settings by name, with their source. Secrets are not shown."""
-    defaults = type(settings).model_fields
-    rows = []
-    for name in defaults:
-        value = getattr(settings, name)
-        source = "environment" if name in settings.model_fields_set else "default"
-        rows.append({"name": f"MEMLANE_{name.upper()}", "value": _plain(value), "source": source})
-    return rows
+    return [
+        {
+            "name": f"MEMLANE_{name.upper()}",
+            "value": _plain(value),
+            "source": "environment" if name in settings.model_fields_set else "default",
+        }
+        for name, value in settings
+    ]
 
 
 def _plain(value: object) -> str:
