@@ -260,17 +260,16 @@ class ProjectUpdateRequest(Request):
 
     def columns(self) -> dict[str, Any]:
         """The changed columns of the project."""
-        own = {"budget", "curator", "gather", "enable_graph", "graph_types", "tamper_evidence"}
-        given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, *own})
-        if "budget" in self.model_fields_set:
-            given["budget"] = self.budget and self.budget.model_dump(exclude_none=True)
-        if "curator" in self.model_fields_set:
-            given["curator"] = self.curator and self.curator.model_dump()
-        if "gather" in self.model_fields_set:
-            limits = GatherOptions() if self.gather is True else self.gather or None
-            given["gather"] = limits and limits.model_dump()
-        if "graph_types" in self.model_fields_set:
-            given["graph_types"] = self.graph_types and self.graph_types.stored()
+        limits = GatherOptions() if self.gather is True else self.gather or None
+        own = {
+            "budget": self.budget and self.budget.model_dump(exclude_none=True),
+            "curator": self.curator and self.curator.model_dump(),
+            "gather": limits and limits.model_dump(),
+            "graph_types": self.graph_types and self.graph_types.stored(),
+        }
+        rest = {*SETTINGS, *own, "enable_graph", "tamper_evidence"}
+        given = self.model_dump(exclude_unset=True, exclude=rest)
+        given |= {name: value for name, value in own.items() if name in self.model_fields_set}
         changed = {name: value or None for name, value in given.items() if name != "name" or value}
         if "enable_graph" in self.model_fields_set:
             changed["enable_graph"] = self.enable_graph
