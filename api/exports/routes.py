@@ -45,9 +45,7 @@ async def get(
         filters=request.condition(),
         snapshot=request.snapshot(),
     )
-    answer = await _answer(event_id, api, project)
-    response.status_code = 200 if answer is not None else 202
-    return not_ready(event_id) if answer is None else answer
+    return await _answer(event_id, api, project, response)
 
 
 @router.post("/v1/summary/", response_model=SummaryJson, responses=LATER)
@@ -58,9 +56,7 @@ async def summary(
     event has the summary.
     """
     event_id = await _ask(request, request.options(), api, project)
-    answer = await _answer(event_id, api, project)
-    response.status_code = 200 if answer is not None else 202
-    return not_ready(event_id) if answer is None else cast("SummaryJson", answer)
+    return cast("SummaryJson | NotReadyJson", await _answer(event_id, api, project, response))
 
 
 async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project: Project) -> UUID:
@@ -71,13 +67,16 @@ async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project:
     )
 
 
-async def _answer(event_id: UUID, api: Api, project: Project) -> dict[str, Any] | None:
-    """The object of an ended event; None if it is not ready. Errors: Conflict if it failed."""
+async def _answer(
+    event_id: UUID, api: Api, project: Project, response: Response
+) -> dict[str, Any] | NotReadyJson:
+    """The object of an ended event; 202 if it is not ready. Errors: Conflict if it failed."""
     await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s)
     event = await api.stores.ledger.events.get(project.id, event_id)
     if event.status in (Status.FAILED, Status.CANCELLED):
         text = f"Nothing was made, with {event.failure_code}: {event.failure_detail}"
         raise Conflict(text, code=event.failure_code)
     if event.status is not Status.SUCCEEDED:
-        return None
+        response.status_code = 202
+        return not_ready(event_id)
     return await api.stores.ledger.answers.of(project.id, event_id)
