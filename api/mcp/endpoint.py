@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.http.strict_json import StrictRequest
@@ -46,7 +47,8 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = await self.ask(CHECK_KEY, Request(scope))
         if refusal.is_error:
-            await _pass_on(refusal, send)
+            answer = Response(refusal.content, refusal.status_code, dict(refusal.headers))
+            await answer(scope, receive, send)
             return
         if scope["method"] == "POST":
             # The SDK takes the last value of a repeated key; a gateway may check the first.
@@ -106,10 +108,3 @@ def _again(body: bytes, receive: Receive) -> Receive:
         return next(read, None) or await receive()
 
     return receive_again
-
-
-async def _pass_on(answer: httpx.Response, send: Send) -> None:
-    headers = [(k.encode(), v.encode()) for k, v in answer.headers.items()]
-    start = {"type": "http.response.start", "status": answer.status_code, "headers": headers}
-    await send(start)
-    await send({"type": "http.response.body", "body": answer.content})
