@@ -53,21 +53,17 @@ async def add_v1(
     remarks = await remarks_on(request, api)
     event_id = incognito or await accept_turn(request, api, project, idempotency_key, remarks)
     results: list[AddLine] = []
-    if incognito is not None:
-        pass
-    elif request.infer and request.async_mode:
-        queued = "Memory processing has been queued for background execution"
+    if incognito is None and request.infer and request.async_mode:
         line: QueuedLineJson = {
-            "message": queued,
+            "message": "Memory processing has been queued for background execution",
             "status": Status.PENDING,
             "event_id": str(event_id),
             **remarks.answer(),
         }
         results.append(line)
-    else:
+    elif incognito is None:
         stored = await outcome(event_id, api, project, verbatim=not request.infer)
         results.extend(stored["results"])
     if request.output_format != "v1.1":
         return results
-    response: AddResultsJson = {"results": results, "relations": []}
-    return response
+    return AddResultsJson(results=results, relations=[])

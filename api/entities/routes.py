@@ -12,7 +12,7 @@ from api.entities import responses as owner_responses
 from api.entities.actions import erase_entity, kind_of
 from api.entities.requests import RegisterRequest
 from api.entities.responses import EntityJson, EntityPageJson, FilterValuesJson, RegisteredJson
-from api.events.requests import UNRECORDED
+from api.events.query import EVENT_TYPES
 from api.http import paging
 from api.http.large_answers import answer
 from api.http.paging import Numbered, page_of, size_bytes
@@ -20,7 +20,6 @@ from api.http.shared_responses import StartedJson
 from api.http.strict_json import StrictJson
 from api.search.responses import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput, NotFound
-from pipeline.domain.events import EventType
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.tenants.owners import KINDS, Owner
 from pipeline.tenants.projects import Project
@@ -82,7 +81,7 @@ async def filters(api: Given, project: Caller) -> FilterValuesJson:
     """The values that filters of lists and searches accept. `users`: the newest 1,000."""
     users = await api.stores.ledger.owners.page(project.id, kind="user", limit=OFFERED_USERS)
     return {
-        "event_type": [*EventType, *UNRECORDED],
+        "event_type": [*EVENT_TYPES],
         "categories": await api.stores.ledger.memories.categories(project.id),
         "users": [user.id for user in users],
         "parameters": [owner_responses.parameter(name) for name in ENTITY_IDS],
@@ -92,11 +91,8 @@ async def filters(api: Given, project: Caller) -> FilterValuesJson:
 @router.get("/v2/entities/{entity_type}/{entity_id:path}/")
 async def get(entity_type: str, entity_id: str, api: Given, project: Caller) -> list[EntityJson]:
     """One user, agent, app or run, as a list with one element."""
-    return [
-        owner_responses.owner(
-            await _get_owner(kind_of(entity_type), entity_id, api, project), project
-        )
-    ]
+    row = await _get_owner(kind_of(entity_type), entity_id, api, project)
+    return [owner_responses.owner(row, project)]
 
 
 @router.delete("/v1/entities/{entity_type}/{entity_id:path}/")

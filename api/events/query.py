@@ -13,6 +13,9 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.filters import EventFilter, period
 
+# The types that clients name; reads are not recorded.
+EVENT_TYPES = [*EventType, *UNRECORDED]
+
 
 @dataclass(frozen=True, slots=True)
 class EventsQuery:
@@ -27,7 +30,7 @@ class EventsQuery:
         """The same conditions, and these entity ids. Errors: InvalidInput."""
         return EventFilter(
             ids,
-            kinds=_kinds(self.event_type) if self.event_type else (),
+            kinds=_words("event_type", self.event_type, EVENT_TYPES) if self.event_type else (),
             statuses=_statuses(self.status) if self.status else (),
             created=period(self.start_date, self.end_date),
         )
@@ -40,11 +43,6 @@ def _statuses(value: str) -> list[str]:
     """A client's statuses as the ledger's: FAILED includes CANCELLED. Errors: InvalidInput."""
     words = _words("status", value, list(Status))
     return [*words, Status.CANCELLED] if Status.FAILED in words else words
-
-
-def _kinds(value: str) -> list[str]:
-    """A client's event types as the ledger's; reads are not recorded. Errors: InvalidInput."""
-    return _words("event_type", value, [*EventType, *UNRECORDED])
 
 
 def _words(name: str, value: str, known: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from uuid import uuid5
 
 from typing_extensions import TypedDict
 
-from api.events.responses import ReceiptLineJson
+from api.events.responses import ReceiptLineJson, receipt_line
 from api.http.shared_responses import (
     DoneJson,
     Id,
@@ -21,6 +21,7 @@ from api.http.shared_responses import (
 )
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
+from pipeline.events.event_view import ReceiptLine
 from pipeline.memories.delete_by_filter import WouldDelete
 from pipeline.memories.history import Author, AuthorKind, HistoryEntry
 from pipeline.text.word_diff import DiffBudget, word_diff
@@ -254,15 +255,7 @@ def would_delete(row: WouldDelete) -> WouldDeleteJson:
         "note": row.note,
         "cancelled": row.cancelled,
         "results": [
-            {
-                "id": str(memory_id),
-                "event": Outcome.DELETE,
-                "memory": text,
-                "data": {"memory": text},
-                "old_memory": text,
-                "reason": reason,
-                "message": 0,
-            }
+            receipt_line(ReceiptLine(Outcome.DELETE, memory_id, text, text, reason, 0))
             for memory_id, text, reason in row.lines
         ],
     }

@@ -10,12 +10,7 @@ from typing_extensions import TypedDict
 
 from api.events.responses import ReceiptLineJson, receipt_line
 from api.http.shared_responses import Id, json_of
-from pipeline.domain.suggestions import (
-    ShownChange,
-    SuggestionKind,
-    SuggestionState,
-    shown_changes,
-)
+from pipeline.domain.suggestions import SuggestionKind, SuggestionState, shown_changes
 from pipeline.events.event_view import ReceiptLine
 from pipeline.suggestions.decisions import AcceptedSuggestion
 from pipeline.suggestions.service import Decided
@@ -102,14 +97,12 @@ def suggestion(row: StoredSuggestion) -> SuggestionJson:
         row,
         fact=row.fact_text,
         targets=[json_of(TargetJson, target) for target in row.targets],
-        changes=[change(c) for c in shown_changes(row.kind, texts, row.proposed_text)],
+        changes=[
+            json_of(SuggestedChangeJson, change, lost=list(change.lost))
+            for change in shown_changes(row.kind, texts, row.proposed_text)
+        ],
         sources=[source(target) for target in row.targets],
     )
-
-
-def change(row: ShownChange) -> SuggestedChangeJson:
-    """One memory before and after the change."""
-    return json_of(SuggestedChangeJson, row, lost=list(row.lost))
 
 
 def source(row: Target) -> SourceJson:

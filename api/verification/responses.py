@@ -7,7 +7,6 @@ from datetime import datetime
 from typing_extensions import TypedDict
 
 from api.http.shared_responses import Id, json_of
-from pipeline.seals.chain import Fault
 from pipeline.seals.store import Checkpoint
 from pipeline.seals.verification import VerifiedPage
 
@@ -57,13 +56,8 @@ class HeadsJson(TypedDict):
 def page(row: VerifiedPage) -> VerifiedPageJson:
     """A page of a verification."""
     ok = row.enabled and not row.faults
-    faults = [fault(row_fault) for row_fault in row.faults]
+    faults = [json_of(FaultJson, f, id=f.row_id, number=f.row_no) for f in row.faults]
     return json_of(VerifiedPageJson, row, ok=ok, state=row.state.value, faults=faults)
-
-
-def fault(row: Fault) -> FaultJson:
-    """A row that differs from its seal."""
-    return json_of(FaultJson, row, id=row.row_id, number=row.row_no)
 
 
 def checkpoint(row: Checkpoint) -> HeadJson:

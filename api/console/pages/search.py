@@ -48,10 +48,7 @@ async def search(
     if questions and not ids:
         raise InvalidInput("Give a user, agent, app or run: a search covers the memories of one.")
     named = [str(uuid("id", word)) for word in form.why.replace(",", " ").split()]
-    answers = [
-        await _ask(api, session.project, text, ids, named, turns=bool(form.turns), top_k=form.top_k)
-        for text in questions
-    ]
+    answers = [await _ask(api, session.project, text, ids, named, form) for text in questions]
     return await show_beside(
         request,
         "search.html",
@@ -70,9 +67,7 @@ async def _ask(
     question: str,
     ids: dict[str, str],
     named: list[str],
-    *,
-    turns: bool,
-    top_k: str,
+    form: SearchForm,
 ) -> tuple[SearchResult, dict[str, str]]:
     """The result of a search with explanations, and the texts of the explained memories."""
     wanted = checked(
@@ -80,8 +75,8 @@ async def _ask(
         query=question,
         filters=ids,
         explain=named or True,
-        include=["facts", "turns"] if turns else None,
-        top_k=top_k or None,
+        include=["facts", "turns"] if form.turns else None,
+        top_k=form.top_k or None,
     )
     async with api.concurrency_limit.one_large(project.id, wanted.top_k):
         ranking = await ranked(wanted, api, project)
