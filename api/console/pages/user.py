@@ -88,6 +88,8 @@ router = APIRouter(prefix="/user", route_class=UserRoute, include_in_schema=Fals
 class UserVisit:
     """A request with a user's token."""
 
+    request: Request
+    api: Api
     token: str
     grant: Grant
     user: UserRights
@@ -129,7 +131,7 @@ async def visit_of(request: Request, api: Given) -> UserVisit:
     grant.user.require(Right.READ)
     if request.url.path.endswith(CHANGES):
         await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
-    request.state.visit = visit = UserVisit(token, grant, grant.user)
+    request.state.visit = visit = UserVisit(request, api, token, grant, grant.user)
     return visit
 
 
@@ -159,81 +161,74 @@ async def only_forms(request: Request) -> Response:
 
 @router.post("")
 @router.post("/")
-async def memories(request: Request, api: Given, visit: Visit, fields: Form) -> Response:
+async def memories(visit: Visit, fields: Form) -> Response:
     """The user's memories, newest first, with the words that each came from."""
-    return await _overview(request, api, visit, fields)
+    return await _overview(visit, fields)
 
 
 @router.post("/memories/{memory_id}")
-async def memory(memory_id: str, request: Request, api: Given, visit: Visit) -> Response:
+async def memory(memory_id: str, visit: Visit) -> Response:
     """One memory with its history."""
-    return await _detail(memory_id, request, api, visit)
+    return await _detail(memory_id, visit)
 
 
 @router.post("/memories/{memory_id}/correct")
-async def correct(
-    memory_id: str, request: Request, api: Given, visit: Visit, fields: Form
-) -> Response:
+async def correct(memory_id: str, visit: Visit, fields: Form) -> Response:
     """Change the text of a memory, unless it has changed since the page was shown."""
     visit.user.require(Right.CORRECT)
     text, version = fields.text("text"), fields.optional("version")
     change = checked(UpdateRequest, text=text, version=version)
     try:
-        await routes.update(memory_id, change, api, visit.project, visit.grant, visit.owner)
+        await routes.update(memory_id, change, visit.api, visit.project, visit.grant, visit.owner)
     except ChangedSince:
-        page = await _detail(memory_id, request, api, visit, note=CHANGED_SINCE, written=text)
+        page = await _detail(memory_id, visit, note=CHANGED_SINCE, written=text)
         page.status_code = 409
         return page
-    return await _detail(memory_id, request, api, visit, note="Your correction is stored.")
+    return await _detail(memory_id, visit, note="Your correction is stored.")
 
 
 @router.post("/memories/{memory_id}/delete")
-async def delete(
-    memory_id: str, request: Request, api: Given, visit: Visit, fields: Form
-) -> Response:
+async def delete(memory_id: str, visit: Visit, fields: Form) -> Response:
     """Delete a memory."""
     visit.user.require(Right.DELETE)
-    await routes.delete(memory_id, api, visit.project, visit.grant, visit.owner)
+    await routes.delete(memory_id, visit.api, visit.project, visit.grant, visit.owner)
     first = Fields({"token": [visit.token]})
-    return await _overview(request, api, visit, first, note="It is deleted.")
+    return await _overview(visit, first, note="It is deleted.")
 
 
 @router.post("/download")
-async def download_all(api: Given, visit: Visit) -> Response:
+async def download_all(visit: Visit) -> Response:
     """Everything that is stored of the user, as a file. It ends early with the token."""
 
     async def is_valid() -> bool:
-        return await api.keys.grant(visit.token) is not None
+        return await visit.api.keys.grant(visit.token) is not None
 
-    parts = while_valid(download(api, visit.project, visit.user_id), is_valid)
+    parts = while_valid(download(visit.api, visit.project, visit.user_id), is_valid)
     return StreamingResponse(parts, headers=AS_FILE)
 
 
 @router.post("/erase")
-async def erase(request: Request, api: Given, visit: Visit, fields: Form) -> Response:
+async def erase(visit: Visit, fields: Form) -> Response:
     """Erase the user everywhere, and show the receipt's id. The token ends with that."""
     visit.user.require(Right.DELETE)
     fields.require("sure")
     wanted = checked(ErasureRequest, user_id=visit.user_id)
-    begun = await erasure_routes.erase(wanted, api, visit.project, visit.user_id)
-    receipt = await erasure_routes.receipt(UUID(begun["event_id"]), api, visit.project)
-    return await _show(request, api, visit, "user_erased.html", lambda: {"receipt": receipt})
+    begun = await erasure_routes.erase(wanted, visit.api, visit.project, visit.user_id)
+    receipt = await erasure_routes.receipt(UUID(begun["event_id"]), visit.api, visit.project)
+    return await _show(visit, "user_erased.html", lambda: {"receipt": receipt})
 
 
-async def _overview(
-    request: Request, api: Api, visit: UserVisit, fields: Fields, note: str | None = None
-) -> Response:
+async def _overview(visit: UserVisit, fields: Fields, note: str | None = None) -> Response:
     """A page of memories. `note`: a message above them."""
     before = fields.text("before")
     cursor = PageCursor(
         moment("before", before) if before else None,
         min(number_in(fields.text("skip"), digits=5), MOST_SKIPPED),
     )
-    rows = await _page(api, visit, cursor, fields.optional("keywords"))
-    sources = await api.stores.ledger.histories.inputs(visit.project.id, [row.id for row in rows])
+    rows = await _page(visit, cursor, fields.optional("keywords"))
+    histories = visit.api.stores.ledger.histories
+    sources = await histories.inputs(visit.project.id, [row.id for row in rows])
     return await _show(
-        request,
-        api,
         visit,
         "user.html",
         lambda: {
@@ -249,22 +244,14 @@ async def _overview(
 
 
 async def _detail(
-    memory_id: str,
-    request: Request,
-    api: Api,
-    visit: UserVisit,
-    *,
-    note: str | None = None,
-    written: str | None = None,
+    memory_id: str, visit: UserVisit, *, note: str | None = None, written: str | None = None
 ) -> Response:
     """The page of one memory. `note`: a message above it. `written`: a correction to go on with."""
-    identity = uuid("memory_id", memory_id)
-    await require_own(api, visit.project, identity, visit.owner)
-    row = await api.stores.ledger.memories.get(visit.project.id, identity)
-    entries = await api.stores.ledger.histories.of(visit.project.id, identity)
+    ledger, identity = visit.api.stores.ledger, uuid("memory_id", memory_id)
+    await require_own(visit.api, visit.project, identity, visit.owner)
+    row = await ledger.memories.get(visit.project.id, identity)
+    entries = await ledger.histories.of(visit.project.id, identity)
     return await _show(
-        request,
-        api,
         visit,
         "user_memory.html",
         lambda: {
@@ -276,26 +263,18 @@ async def _detail(
     )
 
 
-async def _show(
-    request: Request,
-    api: Api,
-    visit: UserVisit,
-    template: str,
-    values: Callable[[], dict[str, Any]],
-) -> Response:
+async def _show(visit: UserVisit, template: str, values: Callable[[], dict[str, Any]]) -> Response:
     """A page that the project's origins may embed."""
-    fixed = {"visit": visit, "own": _base(api.settings)}
-    page = await show_beside(request, template, lambda: fixed | values())
+    fixed = {"visit": visit, "own": _base(visit.api.settings)}
+    page = await show_beside(visit.request, template, lambda: fixed | values())
     page.headers["Content-Security-Policy"] = _policy(["'self'", *visit.project.allowed_origins])
     return page
 
 
-async def _page(
-    api: Api, visit: UserVisit, cursor: PageCursor, keywords: str | None
-) -> Sequence[Memory]:
+async def _page(visit: UserVisit, cursor: PageCursor, keywords: str | None) -> Sequence[Memory]:
     """A page of the user's active memories."""
     before = cursor.before and {"created_at": {"lte": cursor.before.isoformat()}}
     wanted = checked(ListRequest, filters=before, keywords=keywords)
     tree = wanted.tree(visit.user_id)
-    rows, _ = await read_page(wanted, tree, cursor.page, api, visit.project)
+    rows, _ = await read_page(wanted, tree, cursor.page, visit.api, visit.project)
     return rows
