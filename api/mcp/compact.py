@@ -36,11 +36,12 @@ def compact(answer: Any) -> Any:
 
 
 def _row(row: Any) -> Any:
+    """A row, and those in it: receipt lines, and turns around a hit."""
     if not isinstance(row, dict):
         return row
     times = TIMES if "relationship" in row else frozenset()
     return {
-        key: _value(value)
+        key: [_row(part) for part in value] if isinstance(value, list) else value
         for key, value in row.items()
         if _says(key, value) or (key in times and value not in EMPTY)
     }
@@ -49,8 +50,3 @@ def _row(row: Any) -> Any:
 def _says(key: str, value: object) -> bool:
     usual = (key, value) == ("lifecycle_state", "active")
     return not usual and key not in NOISE and value is not False and value not in EMPTY
-
-
-def _value(value: Any) -> Any:
-    """Nested rows: receipt lines, and turns around a hit."""
-    return [_row(row) for row in value] if isinstance(value, list) else value

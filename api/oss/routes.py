@@ -45,9 +45,6 @@ WAIT_S = 25.0
 USUAL_LIST, LARGEST_LIST, MOST_ENTITIES = 100, 1_000, 10_000
 CANCELLED = "The event was cancelled, or its scope was erased, before it had an effect."
 NO_ID = "Give at least one of user_id, agent_id, run_id."
-ADMIN_ONLY = (
-    "Without an id this lists all memories of the project: use an admin key, or give an id."
-)
 CONFIRMATION = "reset"
 UNCONFIRMED = (
     "This deletes all memories of the project. To confirm it, send the header "

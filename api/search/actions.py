@@ -57,11 +57,6 @@ async def answer_search(
         return await answer(build, *search_responses.size(ranking))
 
 
-def _traced(project: Project) -> tracing.Attributes:
-    """Attributes of the span of a search."""
-    return {"gen_ai.operation.name": "search_memory", "gen_ai.memory.store.id": str(project.id)}
-
-
 def _query(request: SearchRequest, api: Api, project: Project, user: str | None) -> Query:
     """The query of a request, with the settings of the project and the server."""
     question, *earlier = request.turns()
@@ -99,7 +94,8 @@ async def ranked(
     query = _query(request, api, project, user)
     stores = api.stores
     begun = time.perf_counter()
-    with tracing.span("search_memory", _traced(project)) as span:
+    traced = {"gen_ai.operation.name": "search_memory", "gen_ai.memory.store.id": str(project.id)}
+    with tracing.span("search_memory", traced) as span:
         span.text("gen_ai.memory.query.text", query.text)
         ranking = await search.search(
             project.id,
