@@ -49,11 +49,7 @@ async def live(
     with watch.following(event_id) as changes:
         ended = False
         while not ended:
-            try:
-                async with asyncio.timeout(heartbeat_s):
-                    change: Progress | None = await changes.get()
-            except TimeoutError:
-                change = None
+            change = await next_change(changes, heartbeat_s)
             if not await allowed():
                 return
             if change is None:
@@ -62,6 +58,17 @@ async def live(
             yield frame("stage", event_responses.progress(change))
             ended = change.ended
     yield frame("end", event_responses.event(await events.get(project_id, event_id)))
+
+
+async def next_change(
+    changes: asyncio.Queue[Progress], heartbeat_s: float = HEARTBEAT_S
+) -> Progress | None:
+    """The next change; None after the time in which a proxy needs a sign of life."""
+    try:
+        async with asyncio.timeout(heartbeat_s):
+            return await changes.get()
+    except TimeoutError:
+        return None
 
 
 def frame(name: str, data: EventJson | ProgressJson) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -26,13 +25,12 @@ from api.events.query import EventsQueried
 from api.events.requests import ReplayRequest, UndoRequest
 from api.events.responses import UndoneJson
 from api.http.ids import FormIds, uuid
-from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
+from api.http.sse import HEARTBEAT, UNBUFFERED, next_change
 from api.http.streams import LimitedStream
 from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.tenants import Access
 from pipeline.events.event_view import EventView
-from pipeline.events.store import Progress
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
@@ -192,18 +190,6 @@ def _edited(stored: Sequence[dict[str, Any]], texts: Sequence[str]) -> list[Any]
     return None if [message["content"] for message in messages] == before else messages
 
 
-async def _next(changes: asyncio.Queue[Progress]) -> Progress | None:
-    """The newest change; None after the time in which a proxy needs a sign of life."""
-    try:
-        async with asyncio.timeout(HEARTBEAT_S):
-            change = await changes.get()
-    except TimeoutError:
-        return None
-    while not changes.empty():
-        change = changes.get_nowait()
-    return change
-
-
 async def _frames(
     request: Request, api: Api, session: ConsoleSession, event_id: UUID
 ) -> AsyncIterator[bytes]:
@@ -221,7 +207,9 @@ async def _frames(
     with watching as changes, api.event_frames.following(event_id) as shared:
         ended = False
         while not ended:
-            change = await _next(changes)
+            change = await next_change(changes)
+            while not changes.empty():  # only the newest one is shown
+                change = changes.get_nowait()
             if await grant_of(session.token, api) is None:
                 break
             if change is None:
