@@ -89,9 +89,6 @@ class Connection:
         """The content of the outbox; None for a client without one."""
         return self._outbox.status() if self._outbox else None
 
-    def _connect(self) -> httpx.Client:
-        return httpx.Client(transport=self._transport, **self._options)
-
     def _connect_async(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(transport=self._async_transport, **self._options)
 
@@ -101,7 +98,7 @@ class Memlane(Connection):
 
     @cached_property
     def _http(self) -> httpx.Client:
-        return self._connect()
+        return httpx.Client(transport=self._transport, **self._options)
 
     def __enter__(self) -> Self:
         return self

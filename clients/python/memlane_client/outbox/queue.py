@@ -41,10 +41,6 @@ class FailingAdd:
     tried_at: float = -math.inf
     next_at: float = 0.0
 
-    def so_far(self) -> Tries:
-        """The values that the next process needs."""
-        return self.first_at, self.tries, self.rounds
-
 
 @dataclass(slots=True)
 class DeliveryQueue:
@@ -148,7 +144,7 @@ class DeliveryQueue:
 
     def tries(self) -> dict[str, Tries]:
         """Tries of each add that has failed, by its key."""
-        return {key: failing.so_far() for key, failing in self._failing.items()}
+        return {key: (add.first_at, add.tries, add.rounds) for key, add in self._failing.items()}
 
     def resume(self, tries: Mapping[str, Tries]) -> None:
         """Go on with the tries of an earlier process."""
@@ -159,10 +155,6 @@ class DeliveryQueue:
     def entries(self) -> list[Entry]:
         """The pending adds, oldest first within each scope."""
         return [entry for lane in self.lanes.values() for entry in lane]
-
-    def segments(self) -> set[int]:
-        """Segments of the pending adds."""
-        return {entry.segment for entry in self.entries()}
 
     def _due_at(self, name: str) -> float:
         """Time of the next try of a scope's oldest add; 0 unless the last one got a 500."""

@@ -44,7 +44,7 @@ class Sender:
         self.journal.keep_failing(self.queue.tries())
         if self.clock() >= self._drop_at:
             self._drop_at = self.clock() + GRACE_S
-            self.journal.drop_finished(self.queue.segments())
+            self.journal.drop_finished({entry.segment for entry in self.queue.entries()})
         return self.queue.pause_s(self.clock())
 
     def _take_over(self) -> bool:
