@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -66,7 +66,7 @@ class EventWatch:
         `notified`: the event was just accepted and its end sends a notification.
         """
         delay_s = NOTIFIED_POLL_S if notified and self.listening else 0.0
-        with self._subscribed(event_id, delay_s) as changes:
+        with self.following(event_id, delay_s) as changes:
             try:
                 async with asyncio.timeout(timeout_s):
                     while not (await changes.get()).ended:
@@ -74,10 +74,6 @@ class EventWatch:
             except TimeoutError:
                 return False
         return True
-
-    def following(self, event_id: UUID) -> AbstractContextManager[asyncio.Queue[Progress]]:
-        """A queue of the event's progress: its current state, then each change."""
-        return self._subscribed(event_id, 0.0)
 
     def notify(self, event_id: UUID, status: Status) -> None:
         """Deliver the final status of an event, if a request waits for it."""
@@ -92,8 +88,8 @@ class EventWatch:
             self._polling.cancel()
 
     @contextmanager
-    def _subscribed(self, event_id: UUID, delay_s: float) -> Iterator[asyncio.Queue[Progress]]:
-        """A queue of progress.
+    def following(self, event_id: UUID, delay_s: float = 0.0) -> Iterator[asyncio.Queue[Progress]]:
+        """A queue of the event's progress: its current state, then each change.
 
         `delay_s`: delay of the first poll, and minimum time between polls.
         """

@@ -50,11 +50,9 @@ def conditions(query: QueryParams) -> list[dict[str, Any]]:
         values = [_value(name, text) for text in texts]
         if name == "filters":
             parts += values
-        elif DEEP.fullmatch(name):
-            continue
         elif name in FIELDS or name.startswith("metadata."):
             parts.append({name: values[0] if len(values) == 1 else values})
-        else:
+        elif not DEEP.fullmatch(name):
             raise InvalidInput(
                 f"{name} is not a filter. Use {', '.join((*ENTITY_IDS, 'filters'))}."
             )

@@ -196,21 +196,20 @@ def job(row: GenerationJob) -> ProfileJobStateJson:
     ended = Counter(row.statuses)
     succeeded, failed = ended[Status.SUCCEEDED], ended[Status.FAILED]
     skipped = ended[Status.CANCELLED]
-    return {
-        "job": {
-            "id": str(row.id),
-            "operation": row.operation,
-            "entity_type": "user",
-            "status": job_state(row),
-            "total": len(row.event_ids),
-            "enumeration_complete": True,
-            "completed": succeeded + failed + skipped,
-            "succeeded": succeeded,
-            "failed": failed,
-            "skipped": skipped,
-            "event_ids": [str(event_id) for event_id in row.event_ids],
-        }
-    }
+    shown = json_of(
+        ProfileJobJson,
+        row,
+        entity_type="user",
+        status=job_state(row),
+        total=len(row.event_ids),
+        enumeration_complete=True,
+        completed=succeeded + failed + skipped,
+        succeeded=succeeded,
+        failed=failed,
+        skipped=skipped,
+        event_ids=[str(event_id) for event_id in row.event_ids],
+    )
+    return {"job": shown}
 
 
 def job_state(row: GenerationJob) -> JobStatus:
