@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from pipeline.domain.limits import (
     LONGEST_NAME,
@@ -69,5 +69,8 @@ DateText = Annotated[str, *short(LONGEST_DATE, "write an ISO 8601 date")]
 SchemaObject = Annotated[
     dict[str, Any], AfterValidator(small(LARGEST_SCHEMA_BYTES, "ask for fewer properties"))
 ]
+# Keys of a row that a request selects: `metadata.x` is one key of the metadata. Unknown names are
+# ignored, as in the Mem0 Platform, because clients name fields that do not exist here.
+Fields = Annotated[list[str], Field(max_length=MOST_FIELDS)]
 Categories = Annotated[dict[str, str], AfterValidator(few_categories)]
 Attributes = Annotated[dict[str, Cardinality], AfterValidator(few_attributes)]

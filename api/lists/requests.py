@@ -8,8 +8,7 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from api.http.body import EntityId, Request, examples
-from api.http.limits import DateText
-from api.lists.fields import Fields
+from api.http.limits import DateText, Fields
 from api.versions.snapshots import SnapshotOptions
 from pipeline.domain.filters import ENTITY_IDS, Filter, parse, period, require_scope
 from pipeline.domain.limits import Metadata

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from api.http.body import LocalMoment
-from api.lists.fields import Fields
+from api.http.limits import Fields
 
 
 class SearchOptions(BaseModel):
