@@ -109,20 +109,18 @@ def error_of(response: httpx.Response) -> ApiError | None:
     """The error of a response; None for a success."""
     if response.is_success:
         return None
-    code = None
-    message = response.reason_phrase or "no reason given"
     try:
         body = response.json()
     except ValueError:
         body = None
-    if isinstance(body, dict):
-        code = body.get("code") if isinstance(body.get("code"), str) else None
-        message = str(body.get("error") or body.get("detail") or message)
+    fields = body if isinstance(body, dict) else {}
+    given, code = fields.get("error") or fields.get("detail"), fields.get("code")
+    message = given or response.reason_phrase or "no reason given"
     kind = KINDS.get(response.status_code, Unavailable)
     return kind(
         f"{response.status_code}: {message}",
         status=response.status_code,
-        code=code,
+        code=code if isinstance(code, str) else None,
         retry_after_s=_seconds(response.headers.get("Retry-After")),
     )
 
