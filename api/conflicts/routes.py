@@ -40,7 +40,7 @@ async def list_conflicts(
     listed = await api.stores.ledger.conflicts.page(
         project.id, ids=ids, state=state, limit=page.limit, offset=page.offset
     )
-    return scoped(page, [conflict_responses.conflict(row) for row in listed.rows], listed, http)
+    return scoped(page, listed, conflict_responses.conflict, http)
 
 
 @router.get("/{conflict_id}/")

@@ -45,7 +45,7 @@ async def list_runs(
     listed = await api.stores.ledger.curator.page(
         project.id, ids=ids, limit=page.limit, offset=page.offset
     )
-    return scoped(page, [curator_responses.run(row) for row in listed.rows], listed, http)
+    return scoped(page, listed, curator_responses.run, http)
 
 
 @router.get("/{curator_run_id}/")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, cast
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -110,11 +110,7 @@ async def list_events(
     listed = await api.stores.ledger.events.page(
         project.id, wanted, limit=page.limit, offset=page.offset
     )
-
-    def build() -> EventsPageJson:
-        shown = [event_responses.event(event) for event in listed.rows]
-        return cast("EventsPageJson", scoped(page, shown, listed, http))
-
+    build = partial(scoped, page, listed, event_responses.event, http)
     return await answer(build, rows=ROWS_OF_AN_EVENT * len(listed.rows))
 
 

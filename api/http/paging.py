@@ -6,10 +6,10 @@ A page has at most LARGEST_ANSWER_BYTES. If its rows are larger, it ends early a
 
 # No `from __future__ import annotations`: FastAPI cannot resolve such annotations of a class.
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, Any, cast
+from typing import Annotated, TypeVar, cast
 
 from fastapi import Depends, Query, Request
 from starlette.datastructures import URL
@@ -18,6 +18,8 @@ from starlette.exceptions import HTTPException
 from api.http.shared_responses import PageJson, Row, ScopedPageJson
 from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.owned_rows import ListPage
+
+StoredT = TypeVar("StoredT")
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
 # Most rows before a page. With the rows counted behind it, more are out of range of an int4.
@@ -77,9 +79,13 @@ class PageRange:
 
 
 def scoped(
-    page: PageRange, results: list[Row], listed: ListPage[Any], http: Request
+    page: PageRange, listed: ListPage[StoredT], shape: Callable[[StoredT], Row], http: Request
 ) -> ScopedPageJson[Row]:
-    """The envelope of a page of rows of scopes. Errors: as `envelope`."""
+    """The envelope of a page of rows of scopes. `shape`: makes a result of a row.
+
+    Errors: as `envelope`.
+    """
+    results = [shape(row) for row in listed.rows]
     envelope = cast("ScopedPageJson[Row]", page.envelope(results, listed.count, http))
     if listed.bounded:
         envelope["bounded_parts"] = listed.bounded

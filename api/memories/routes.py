@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import orjson
@@ -56,11 +57,7 @@ async def feed(
     listed = await api.stores.ledger.histories.feed(
         project.id, ids=ids, limit=page.limit, offset=page.offset
     )
-
-    def build() -> ScopedPageJson[HistoryJson]:
-        rows = [memory_responses.history(entry) for entry in listed.rows]
-        return scoped(page, rows, listed, http)
-
+    build = partial(scoped, page, listed, memory_responses.history, http)
     return await answer(build, rows=len(listed.rows))
 
 
@@ -182,12 +179,10 @@ async def history(
     if not entries:
         raise NotFound(NOT_YOURS)
     require_owner(entries[0].scope, owner)
-
-    def build() -> list[HistoryJson]:
-        return [memory_responses.history(entry) for entry in entries]
-
     characters = sum(len(entry.new_text or "") for entry in entries)
-    return await answer(build, rows=len(entries), characters=characters)
+    return await answer(
+        lambda: [memory_responses.history(entry) for entry in entries], len(entries), characters
+    )
 
 
 @router.post("/v1/feedback/")

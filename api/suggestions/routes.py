@@ -45,8 +45,7 @@ async def list_suggestions(
     listed = await api.stores.ledger.suggestions.page(
         project.id, ids=ids, state=state, kind=kind, limit=page.limit, offset=page.offset
     )
-    rows = [suggestion_responses.suggestion(row) for row in listed.rows]
-    return scoped(page, rows, listed, http)
+    return scoped(page, listed, suggestion_responses.suggestion, http)
 
 
 @router.post("/decide/")
