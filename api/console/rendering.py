@@ -130,11 +130,6 @@ def is_update(request: Request) -> bool:
     return "hx-request" in request.headers
 
 
-def part(html: bytes) -> HTMLResponse:
-    """A part of a page that is rendered already."""
-    return HTMLResponse(html, headers=HEADERS)
-
-
 def back(
     request: Request, path: str, /, *, done: str | None = None, **query: str
 ) -> RedirectResponse:

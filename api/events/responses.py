@@ -232,11 +232,8 @@ def shown(status: Status) -> Status:
 
 def progress(row: Progress) -> ProgressJson:
     """Status, stage and wait of an event."""
-    return {
-        "status": shown(row.status),
-        "stage": row.stage,
-        "waiting": waiting(row.wait_code, row.wait_cause, row.wait_until),
-    }
+    wait = waiting(row.wait_code, row.wait_cause, row.wait_until)
+    return json_of(ProgressJson, row, status=shown(row.status), waiting=wait)
 
 
 def waiting(code: str | None, cause: str | None, until: datetime | None) -> WaitingJson | None:

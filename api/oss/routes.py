@@ -106,11 +106,9 @@ async def list_memories(
         memories, _ = await api.stores.ledger.memories.page(
             project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
         )
-
-        def build() -> ResultsJson[OssMemoryJson]:
-            return {"results": [responses.memory(row) for row in memories]}
-
-        return await answer(build, *size_of(memories))
+        return await answer(
+            lambda: {"results": [responses.memory(row) for row in memories]}, *size_of(memories)
+        )
 
 
 @router.post("/search/")

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing_extensions import TypedDict
 
 from api.http.shared_responses import PageKeysJson, json_of
-from pipeline.domain.summaries import SummaryState, SummaryVersion
+from pipeline.domain.summaries import SummaryVersion
 
 
 class SummaryVersionJson(TypedDict):
@@ -41,8 +41,3 @@ class SummaryPageJson(PageKeysJson):
 def version(row: SummaryVersion) -> SummaryVersionJson:
     """One version of a summary."""
     return json_of(SummaryVersionJson, row, summary=row.text)
-
-
-def state(row: SummaryState) -> SummaryStateJson:
-    """Messages since the last version."""
-    return json_of(SummaryStateJson, row)

@@ -8,9 +8,10 @@ from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.http.ids import SomeEntityIds
 from api.http.paging import Paged
+from api.http.shared_responses import json_of
 from api.http.strict_json import StrictJson
 from api.summaries import responses as summary_responses
-from api.summaries.responses import SummaryPageJson
+from api.summaries.responses import SummaryPageJson, SummaryStateJson
 from pipeline.domain.scope import Scope
 
 router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=StrictJson)
@@ -28,4 +29,4 @@ async def list_summaries(
         Scope(project.id, **ids), limit=page.limit, offset=page.offset
     )
     rows = [summary_responses.version(row) for row in versions]
-    return {**page.envelope(rows, count, http), "pending": summary_responses.state(state)}
+    return {**page.envelope(rows, count, http), "pending": json_of(SummaryStateJson, state)}

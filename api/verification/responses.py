@@ -7,7 +7,6 @@ from datetime import datetime
 from typing_extensions import TypedDict
 
 from api.http.shared_responses import Id, json_of
-from pipeline.seals.store import Checkpoint
 from pipeline.seals.verification import VerifiedPage
 
 
@@ -58,8 +57,3 @@ def page(row: VerifiedPage) -> VerifiedPageJson:
     ok = row.enabled and not row.faults
     faults = [json_of(FaultJson, f, id=f.row_id, number=f.row_no) for f in row.faults]
     return json_of(VerifiedPageJson, row, ok=ok, state=row.state.value, faults=faults)
-
-
-def checkpoint(row: Checkpoint) -> HeadJson:
-    """A recorded head of a project."""
-    return json_of(HeadJson, row)

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
+from api.http.shared_responses import json_of
 from api.http.strict_json import StrictJson
 from api.verification import responses as verification_responses
-from api.verification.responses import HeadsJson, VerifiedPageJson
+from api.verification.responses import HeadJson, HeadsJson, VerifiedPageJson
 from pipeline.domain.tenants import Access
 
 router = APIRouter(tags=["verification"], route_class=StrictJson)
@@ -54,5 +55,5 @@ async def heads(
     rows = await api.stores.ledger.seals.checkpoints(project.id, after=after)
     return {
         "project_id": str(project.id),
-        "results": [verification_responses.checkpoint(row) for row in rows],
+        "results": [json_of(HeadJson, row) for row in rows],
     }

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
 
 from api.console.page_route import PageRoute
-from api.console.rendering import is_update, part, show
+from api.console.rendering import HEADERS, is_update, show
 from api.console.session import Viewing
 from api.dependencies import Api, Given
 from api.events import responses as event_responses
@@ -37,7 +38,7 @@ async def live(request: Request, api: Given, session: Viewing, project: str = ""
     async def build() -> bytes:
         return bytes(show(request, "live.html", **await _values(api, session.project)).body)
 
-    return part(await api.live.html(session.project.id, build))
+    return HTMLResponse(await api.live.html(session.project.id, build), headers=HEADERS)
 
 
 async def _values(api: Api, project: Project) -> dict[str, Any]:

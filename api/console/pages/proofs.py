@@ -15,7 +15,7 @@ from api.dependencies import Given
 from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
 from api.http.ids import uuid
-from api.verification import responses as verification_responses
+from api.http.shared_responses import json_of
 from api.verification import routes
 from api.verification.responses import HeadJson
 from pipeline.domain.filters import ENTITY_IDS
@@ -48,7 +48,7 @@ async def verify(
         rows = await api.stores.ledger.seals.newest_checkpoints(
             project.id, before=before, limit=PAGE
         )
-        heads = [verification_responses.checkpoint(row) for row in rows]
+        heads = [json_of(HeadJson, row) for row in rows]
         if check:
             page = await routes.verify(api, project, grant, cursor or None)
     # The next page of heads does not check the project again.
