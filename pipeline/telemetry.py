@@ -37,7 +37,7 @@ if SHARED_DIR in os.environ and (name := os.environ.get(PROCESS_NAME)):  # noqa:
     values.ValueClass = values.MultiProcessValue(named)  # type: ignore[no-untyped-call]
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-# Durations, and values of which the newest counts, whichever process wrote it.
+# Durations, and values of which the newest of all processes counts.
 seconds = partial(Histogram, buckets=SECONDS)
 latest = partial(Gauge, multiprocess_mode="mostrecent")
 
