@@ -89,7 +89,7 @@ class Profiles(LedgerStore):
     ) -> Profile:
         """A user's profile; an empty one if there is none. `as_of`: its values at this time."""
         of_user = {"project_id": project_id, "user_id": user_id}
-        fields = statement("read_fields" if as_of is None else "read_fields_at")
+        fields = statement("read_fields") if as_of is None else statement("read_fields_at")
         async with self._single.connect() as connection:
             row = (await connection.execute(statement("read_profile"), of_user)).one_or_none()
             if row is None:
