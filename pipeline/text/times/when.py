@@ -183,7 +183,9 @@ def _completed(text: str, named: list[NamedTime]) -> str:
     """The text with the date behind each relative time, unless the text has it already."""
     written = [named_time.span for named_time in named if not named_time.relative]
     for named_time in reversed(named):
-        if named_time.relative and not any(_within(span, named_time.span) for span in written):
+        known, days = any(_within(span, named_time.span) for span in written), iso(named_time.span)
+        completed = text.startswith((f" ({days})", f"（{days}）"), named_time.end)
+        if named_time.relative and not known and not completed:
             text = _inserted(text, named_time.end, named_time.span)
     return text
 

@@ -137,9 +137,10 @@ def test_a_date_far_from_the_words_is_another_date() -> None:
     assert "2024-09-01" in dated(text, NOW, when="on Friday")[0]
 
 
-def test_a_text_is_completed_once() -> None:
-    once, start = dated("Maya met Jon yesterday.", NOW, when="yesterday")
-    assert dated(once, NOW, when="yesterday") == (once, start)
+@pytest.mark.parametrize("when", ["yesterday", "last week", "last year", "去年"])
+def test_a_text_is_completed_once(when: str) -> None:
+    once, start = dated(f"Maya met Jon {when}.", NOW, when=when)
+    assert dated(once, NOW, when=when) == (once, start)
 
 
 @settings(deadline=None)
