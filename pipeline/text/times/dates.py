@@ -2,10 +2,11 @@
 
     "in May 2023"          that month          "on 7 May"          that day, of any year
     "last March"           before the question "yesterday"         the day before it
+    "last summer"          June to August      "on the 14th"       the day of the nearest month
     "three weeks ago"      that week           "before the wedding"  nothing: it stays text
 
 English, German, Spanish and Chinese. Uncertain words are not dates: "may" is a month only if its
-capital letter or the words around it show that.
+capital letter or the words around it show that, and "this spring" is no time before "roll".
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
+
+from pipeline.text.word_lists import STOP_WORDS
 
 # Closeness of a moment to the time in the question: 1 is the best.
 # Source: the anchor recipe on LoCoMo, whose date term is 0.3 near a named day, 0.2 in the month,
@@ -25,8 +28,8 @@ NEAR_THE_DAY, IN_THE_SPAN, SOON_AFTER, OTHER_YEAR = 1.0, 2 / 3, 0.4, 0.3
 DAYS_AROUND, DAYS_AFTER = 7, 12
 # Maximum number of times read from a text: every candidate is compared with each.
 MOST_SPANS = 8
-# Characters in front of a month's name that show if it is one.
-MOST_BEFORE = 60
+# Characters around the name of a month or of a season that show if it is one.
+MOST_AROUND = 60
 
 MONTHS = {
     name: number
@@ -97,6 +100,17 @@ UNITS = {
     }.items()
     for name in names.split()
 }
+# Seasons by their first months, by convention those of the northern hemisphere.
+SEASONS = {
+    name: month
+    for month, names in {
+        3: "spring frühling frühjahr primavera",
+        6: "summer sommer verano",
+        9: "autumn fall herbst otoño",
+        12: "winter invierno",
+    }.items()
+    for name in names.split()
+}
 # Phrases, with the number of days back of the first and of the last day.
 PHRASES = {
     r"\b(?:(?:the )?day before yesterday|vorgestern|anteayer)\b|前天": (2, 2),
@@ -104,19 +118,24 @@ PHRASES = {
     r"\b(?:today|tonight|heute|hoy)\b|今天": (0, 0),
     r"\b(?:recently|lately|kürzlich|neulich|recientemente|últimamente)\b|最近": (30, 0),
 }
-# The previous period, and the current one; in Spanish also after the noun.
+# The previous period, the current one and the next; in Spanish also after the noun.
 LAST = r"last|previous|letzte[nrsm]?|vorige[nrsm]?|vergangene[nrsm]?|el pasado|la pasada|上个?"
 THIS = r"this|current|diese[nrsm]?|est[ea]|这个?|本"
+NEXT = r"next|coming|nächste[nrsm]?|kommende[nrsm]?|el próximo|la próxima|próxim[oa]"
 AGO_BEFORE, AGO_AFTER = r"vor|hace", r"ago|previously|以?前|之前"
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Days from `first` to `last`; `any_year` if the question names no year."""
+    """Days from `first` to `last`; `any_year` if the question names no year.
+
+    `is_season`: named as a season, whose months depend on the hemisphere.
+    """
 
     first: date
     last: date
     any_year: bool = False
+    is_season: bool = field(default=False, compare=False)
 
     @property
     def is_day(self) -> bool:
@@ -128,7 +147,7 @@ def spans(text: str, now: datetime) -> tuple[Span, ...]:
     """Return the times that a question names, relative to `now`; at most 8."""
     today = now.date()
     unique: dict[Span, None] = {}
-    for pattern, read in READERS:
+    for pattern, read in _OF_QUESTIONS:
         for match in list(islice(pattern.finditer(text), MOST_SPANS)):
             if len(unique) == MOST_SPANS:
                 return tuple(unique)
@@ -224,13 +243,92 @@ def _named(match: re.Match[str], today: date) -> Span | None:
 def _is_month(name: str, match: re.Match[str]) -> bool:
     if name.lower() not in AMBIGUOUS:
         return True
-    before = match.string[max(0, match.start() - MOST_BEFORE) : match.start()].split()
+    before = match.string[max(0, match.start() - MOST_AROUND) : match.start()].split()
     if before and before[-1].lower() in _DATE_WORDS:
         return True
     inside = bool(before) and not before[-1].endswith((".", "!", "?"))
     return inside and name[0].isupper() and name.lower() in CAPITALISED
 
 
+def _season(which: int) -> Reader:
+    """A reader of the last season that is over, the next that begins, or (0) that of this year."""
+
+    def read(match: re.Match[str], today: date) -> Span | None:
+        month = SEASONS[match["season"].lower()]
+        # In January and February it is the winter of the year before.
+        year = today.year - (month == 12 and today.month < 3)
+        season = _season_of(year, month)
+        if which < 0 and season.last >= today:
+            year -= 1
+        elif which > 0 and season.first <= today:
+            year += 1
+        return _season_of(year, month) if _is_season(match) else None
+
+    return read
+
+
+def _season_of(year: int, month: int) -> Span:
+    """The season that begins with a month."""
+    first = date(year, month, 1)
+    return Span(first, moved("month", 2, first).last, is_season=True)
+
+
+def _is_season(match: re.Match[str]) -> bool:
+    """True unless the words around show a noun or a verb: "this spring roll", "did Ann last fall".
+
+    "The last summer" is not the one before today, and the German "Fall" is a case.
+    """
+    which, verb = match[0].lower().split()[0], match["season"].lower() in _VERBS
+    before = match.string[max(0, match.start() - MOST_AROUND) : match.start()].lower().split()
+    if not _DETERMINERS.isdisjoint(before[-1:]) or (verb and which not in _WHICH):
+        return False
+    acts = not (_PRONOUNS.isdisjoint(before[-1:]) and _AUXILIARIES.isdisjoint(before[-2:-1]))
+    if verb and which == "last" and acts:
+        return False
+    return _ends(match) or not (verb or which == "this")
+
+
+def _ends(match: re.Match[str]) -> bool:
+    """True if no noun or verb follows: only a mark, a function word or nothing."""
+    after = re.match(r" (\w+)", match.string[match.end() : match.end() + MOST_AROUND])
+    return after is None or after[1].lower() in STOP_WORDS | _CONJUNCTIONS
+
+
+def _season_of_year(match: re.Match[str], today: date) -> Span | None:
+    """The season of a year. "Winter of 2025" may be of either end: only "winter of 2025/26"."""
+    month, year, end = SEASONS[match["season"].lower()], int(match["year"]), match["end"]
+    if month == 12:
+        return _season_of(year, month) if end and int(end) == (year + 1) % 100 else None
+    return None if end else _season_of(year, month)
+
+
+def day_of_month(*, ahead: bool) -> Reader:
+    """A reader of "on the 14th": the next such day from today on if `ahead`, else the last."""
+
+    def read(match: re.Match[str], today: date) -> Span | None:
+        day = today.replace(day=int(match["day"]))
+        if day < today if ahead else day > today:
+            day = moved("month", 1 if ahead else -1, today).first.replace(day=day.day)
+        return Span(day, day) if _ends(match) else None
+
+    return read
+
+
+def _asked_day(match: re.Match[str], today: date) -> Span | None:
+    """The day of a month by the tense of the question: "What is on the 14th?" is ahead."""
+    ahead = _PRESENT.search(match.string) and not _PAST.search(match.string)
+    return day_of_month(ahead=bool(ahead))(match, today)
+
+
+_VERBS, _WHICH = ("spring", "fall"), ("last", "previous", "this", "current", "next", "coming")
+_DETERMINERS = frozenset(["a", "the", "my", "your", "his", "her", "its", "our", "their"])
+_PRONOUNS = frozenset(["i", "you", "he", "she", "it", "we", "they"])
+_AUXILIARIES = frozenset(["did", "do", "does", "has", "have", "had"])
+_CONJUNCTIONS = frozenset(["after", "before", "because", "until", "near", "too", "again"])
+_PAST = re.compile(r"\b(?:did|was|were|had)\b", re.IGNORECASE)
+_PRESENT = re.compile(
+    r"\b(?:is|are|am|will|do|does|have|has)\b|['\u2019](?:s|re|m|ll)\b", re.IGNORECASE
+)
 _BESIDE_MONTHS = "in of since during until till by im seit bis en de desde hasta"
 _DATE_WORDS = frozenset(_BESIDE_MONTHS.split())
 
@@ -338,6 +436,12 @@ _OF = r"(?: of| de| del)?"
 NUMBER = rf"(?P<number>\d{{1,3}}|{any_of(NUMBERS)})"
 UNIT = rf"(?P<unit>{any_of(UNITS)})"
 SPACED_UNIT = rf"{UNIT}(?!\w)"
+_SEASON = rf"(?P<season>{any_of(SEASONS)})\b(?!['\u2019-])"
+# The day of a month that is not named.
+ON_THE_DAY = (
+    r"\b(?:on|by|until|till|since|before|after|(?:(?<=moved )|(?<=pushed )|(?<=postponed ))to)"
+    r" the (?P<day>[0-3]?\d)(?:st|nd|rd|th)\b(?!['\u2019-]| (?:of|and|or)\b)"
+)
 
 # The longest form first.
 READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
@@ -346,7 +450,13 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         (r"\b(?P<year>(?:19|20)\d\d)-(?P<month>[01]\d)(?:-(?P<day>[0-3]\d))?\b", _iso),
         (r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1?\d)月(?:(?P<day>[1-3]?\d)[日号])?", _chinese),
         (rf"\b(?:{LAST}) {_MONTH}(?! \d)", _last_month),
-        (rf"\b{_DAY}{_OF} {_MONTH}(?:,?{_OF} {YEAR}\b)?", _named),
+        (rf"\b(?:the )?{_SEASON}{_OF} {YEAR}(?:/(?P<end>\d\d))?\b", _season_of_year),
+        (rf"\b(?:{LAST}) {_SEASON}", _season(-1)),
+        (rf"\b{_SEASON} pasad[ao]\b", _season(-1)),
+        (rf"\b(?:{THIS}) {_SEASON}", _season(0)),
+        (rf"\b(?:{NEXT}) {_SEASON}", _season(1)),
+        (rf"\b{_SEASON} que viene\b", _season(1)),
+        (rf"\b(?:the )?{_DAY}{_OF} {_MONTH}(?:,?{_OF} {YEAR}\b)?", _named),
         (rf"\b{_MONTH} {_DAY}(?!\d)(?:,? {YEAR}\b)?", _named),
         (rf"\b{_MONTH}(?:,?{_OF} {YEAR}\b)?", _named),
         *((pattern, days_back(days)) for pattern, days in PHRASES.items()),
@@ -363,3 +473,4 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         (rf"\b{YEAR}\b", _year),
     )
 )
+_OF_QUESTIONS = (*READERS, (re.compile(ON_THE_DAY, re.IGNORECASE), _asked_day))

@@ -16,7 +16,9 @@ from functools import cache
 from itertools import islice
 
 from pipeline.text.times.dates import (
+    NEXT,
     NUMBER,
+    ON_THE_DAY,
     READERS,
     SPACED_UNIT,
     UNIT,
@@ -26,6 +28,7 @@ from pipeline.text.times.dates import (
     Reader,
     Span,
     any_of,
+    day_of_month,
     days_back,
     month_of,
     moved,
@@ -44,7 +47,6 @@ NO_TIME = re.compile(
     re.IGNORECASE,
 )
 CHINESE_DAYS = {"一": 0, "二": 1, "三": 2, "四": 3, "五": 4, "六": 5, "日": 6, "天": 6}
-NEXT = r"next|coming|nächste[nrsm]?|kommende[nrsm]?|el próximo|la próxima|próxim[oa]"
 LAST = r"last|past|letzte[nrsm]?|vorige[nrsm]?|vergangene[nrsm]?"
 THIS = r"this|diese[nrsm]?|est[ea]"
 DAY = rf"(?P<weekday>{any_of(WEEKDAYS)})\b"
@@ -134,7 +136,10 @@ def names_relative_time(text: str, said_at: datetime) -> bool:
 
 
 def iso(span: Span) -> str:
-    """A day, a month or a year in ISO form, else the first and the last day."""
+    """A day, a month or a year in ISO form, the year of a season, else the first and last day.
+
+    A season has no months here, because they depend on the hemisphere: "2023", "2023/24".
+    """
     first, last = span.first, span.last
     if span.is_day:
         return first.isoformat()
@@ -142,6 +147,8 @@ def iso(span: Span) -> str:
         return f"{first:%Y-%m}"
     if span == period("year", first):
         return f"{first:%Y}"
+    if span.is_season:
+        return f"{first:%Y}" + f"/{last:%y}" * (first.year < last.year)
     return f"{first.isoformat()} – {last.isoformat()}"
 
 
@@ -323,10 +330,12 @@ _MARKED_YEAR: tuple[tuple[str, Reader], ...] = (
 _DAY_BEFORE: tuple[tuple[str, Reader], ...] = (
     (rf"\b{DAY}", _day_before),
     (CHINESE_DAY, _day_before),
+    (ON_THE_DAY, day_of_month(ahead=False)),
 )
 _DAY_AFTER: tuple[tuple[str, Reader], ...] = (
     (rf"\b{DAY}", _day_from_today),
     (CHINESE_DAY, _day_from_today),
+    (ON_THE_DAY, day_of_month(ahead=True)),
 )
 
 

@@ -46,6 +46,17 @@ PAST = [
     ("三个月前", span("2024-03-01", "2024-03-31")),
     ("2019年", span("2019-01-01", "2019-12-31")),
     ("去年五月", span("2023-01-01", "2023-12-31")),
+    ("last summer", span("2023-06-01", "2023-08-31")),
+    ("this spring", span("2024-03-01", "2024-05-31")),
+    ("summer of 2022", span("2022-06-01", "2022-08-31")),
+    ("letzten Winter", span("2023-12-01", "2024-02-29")),
+    ("el otoño pasado", span("2023-09-01", "2023-11-30")),
+    ("on the 14th", span("2024-06-14")),
+    ("on the 25th", span("2024-05-25")),
+    ("on the 14th floor", None),
+    ("by the 5th grade", None),
+    ("last spring roll", None),
+    ("this spring cleaning", None),
     ("recently", None),
     ("every Friday", None),
     ("jeden Montag", None),
@@ -77,6 +88,13 @@ FUTURE = [
     ("下周五", span("2024-06-28")),
     ("两周后", span("2024-07-01", "2024-07-07")),
     ("明年", span("2025-01-01", "2025-12-31")),
+    ("next summer", span("2025-06-01", "2025-08-31")),
+    ("next autumn", span("2024-09-01", "2024-11-30")),
+    ("nächsten Winter", span("2024-12-01", "2025-02-28")),
+    ("el verano que viene", span("2025-06-01", "2025-08-31")),
+    ("on the 14th", span("2024-07-14")),
+    ("moved to the 25th", span("2024-06-25")),
+    ("by the 19th", span("2024-06-19")),
 ]
 
 
@@ -112,6 +130,10 @@ def test_words_about_the_future(words: str, expected: Span | None) -> None:
         ("Maya plays chess in the morning.", None, False, None, None),
         ("Maya corre por la mañana.", None, False, None, None),
         ("Maya läuft am Morgen.", None, False, None, None),
+        ("Ann hiked last summer.", None, False, "Ann hiked last summer (2023).", "2023-06-01"),
+        ("Maya skied.", "last winter", False, "Maya skied (2023/24).", "2023-12-01"),
+        ("Ann hiked in summer 2023.", "last summer", False, None, "2023-06-01"),
+        ("Maya's exam is on the 25th.", None, False, None, None),
     ],
 )  # fmt: skip
 def test_a_text_gets_the_dates_of_its_relative_times(
@@ -137,10 +159,26 @@ def test_a_date_far_from_the_words_is_another_date() -> None:
     assert "2024-09-01" in dated(text, NOW, when="on Friday")[0]
 
 
-@pytest.mark.parametrize("when", ["yesterday", "last week", "last year", "去年"])
+@pytest.mark.parametrize("when", ["yesterday", "last week", "last year", "去年", "last summer"])
 def test_a_text_is_completed_once(when: str) -> None:
     once, start = dated(f"Maya met Jon {when}.", NOW, when=when)
     assert dated(once, NOW, when=when) == (once, start)
+
+
+@pytest.mark.parametrize(
+    ("today", "words", "expected"),
+    [
+        ("2024-01-15", "last winter", span("2022-12-01", "2023-02-28")),
+        ("2024-01-15", "this winter", span("2023-12-01", "2024-02-29")),
+        ("2024-01-15", "next winter", span("2024-12-01", "2025-02-28")),
+        ("2024-12-15", "this winter", span("2024-12-01", "2025-02-28")),
+        ("2024-09-15", "this summer", span("2024-06-01", "2024-08-31")),
+        ("2024-09-15", "last summer", span("2024-06-01", "2024-08-31")),
+        ("2024-05-31", "next summer", span("2024-06-01", "2024-08-31")),
+    ],
+)
+def test_a_season_is_that_beside_the_day(today: str, words: str, expected: Span) -> None:
+    assert resolve(words, datetime.fromisoformat(f"{today}T12:00:00+00:00")) == expected
 
 
 @settings(deadline=None)
