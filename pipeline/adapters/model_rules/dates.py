@@ -2,7 +2,7 @@
 
 Formats: `on 2026-03-13`, `in 2026-06`, `in 2027`, `in the week of 2026-03-09` (its Monday), `on the
 weekend of 2026-03-14`, `in the summer of 2025`. Times that `pipeline.text.times.when` does not read
-stay in the clause, but for "last summer", "on the 14th", and "for ten years" of a state up to now.
+stay in the clause. "For ten years" is "since 2016" in a state up to now.
 """
 
 from __future__ import annotations
@@ -14,27 +14,22 @@ from pipeline.adapters.model_rules.words import is_past
 from pipeline.text.times.dates import (
     MONTHS,
     NUMBER,
+    SEASONS,
     SPACED_UNIT,
-    UNITS,
     WEEKDAYS,
     Span,
     any_of,
-    moved,
-    number_of,
     period,
 )
 from pipeline.text.times.when import iso, times_of
 
-# First months of the seasons, by convention those of the northern hemisphere.
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 # Prepositions that are kept, because they change the meaning of the date.
 KEPT = ("by", "until", "till", "since", "before", "after", "around", "from", "to", "for")
 PREP = rf"(?P<prep>on|in|at|starting|during|{'|'.join(KEPT)})"
 # Words before a time that belong to it, or that the time starts with.
 BEFORE = re.compile(
-    rf"(?:\b(?:starting )?{PREP} )?"
-    rf"(?:about |early |late )?(?:the (?P<of>week|weekend|{any_of(SEASONS)}) of )?"
-    "(?P<next>next )?$",
+    rf"(?:\b(?:starting )?{PREP} )?(?:about |early |late )?"
+    "(?:the (?P<of>week|weekend|winter) of )?(?P<next>next )?$",
     re.IGNORECASE,
 )
 OWN_PREP = re.compile(rf"{PREP} ", re.IGNORECASE)
@@ -48,19 +43,10 @@ PART = re.compile(
     r"(?P<clock> at \d{1,2}(?:[:.]\d\d)?(?: ?[ap]m\b| o'clock)?(?![\w:]))?(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-SEASON = re.compile(
-    rf"\b(?:in )?(?P<which>last|this|next) (?P<s>{any_of(SEASONS)})\b", re.IGNORECASE
-)
-DAY_OF_MONTH = re.compile(
-    rf"\b{PREP} the (?P<day>\d{{1,2}})(?:st|nd|rd|th)\b(?! floor| street| grade| century| of)",
-    re.IGNORECASE,
-)
-OF_MONTH = re.compile(
-    rf"\bthe (?=\d{{1,2}}(?:st|nd|rd|th) of (?:{any_of(MONTHS)})\b)", re.IGNORECASE
-)
+SEASON = re.compile(rf"\b(?:{any_of(SEASONS)})\b", re.IGNORECASE)
 # The start of a state that lasts: "has lived in Leeds for ten years".
 LASTS = re.compile(r"\b(?:have|has) (?:been|had|known|taught|kept|\w+ed)\b", re.IGNORECASE)
-FOR_SPAN = re.compile(rf"\bfor (?:about |over |almost )*{NUMBER} {SPACED_UNIT}", re.IGNORECASE)
+FOR_SPAN = re.compile(rf"\bfor (?:about |over |almost )*({NUMBER} {SPACED_UNIT})", re.IGNORECASE)
 # "My exam moved to Friday" is about a day ahead.
 POSTPONED = re.compile(
     rf"\b(?:moved|postponed|pushed) (?:to|until) (?:the |next )?(?:{DAY}|\d)", re.IGNORECASE
@@ -74,11 +60,8 @@ def lift(clause: str, today: date) -> tuple[str, str]:
 
     The date is "" unless the clause has exactly one; several are written in their places.
     """
-    ahead = _looks_ahead(clause)
-    clause = SEASON.sub(lambda match: _season(match, today), OF_MONTH.sub("", clause))
-    clause = DAY_OF_MONTH.sub(lambda match: _day_of_month(match, today, ahead=ahead), clause)
     if LASTS.search(clause):
-        clause = FOR_SPAN.sub(lambda match: _since(match, today), clause)
+        clause = FOR_SPAN.sub(r"since \1 ago", clause)
     dates: list[tuple[int, int, str]] = []
     for named in times_of(clause, today, ahead=_looks_ahead(clause)):
         own = OWN_PREP.match(clause, named.start, named.end)
@@ -87,7 +70,8 @@ def lift(clause: str, today: date) -> tuple[str, str]:
         marked = before and (before["prep"] or before["next"])
         bare = BARE.fullmatch(clause, start, named.end)
         if before and not (bare and (not marked or NO_TIME_AFTER.match(after))):
-            dates.append((before.start(), named.end, _written(named.span, before)))
+            written = _written(named.span, before, SEASON.search(clause, start, named.end))
+            dates.append((before.start(), named.end, written))
     if len(dates) == 1 and dates[0][2]:
         [(start, end, written)] = dates
         part = PART.match(clause, end)
@@ -105,11 +89,11 @@ def is_ahead(when: str, today: date) -> bool:
     return ahead and not when.startswith(UP_TO)
 
 
-def _written(span: Span, before: re.Match[str]) -> str:
+def _written(span: Span, before: re.Match[str], season: re.Match[str] | None) -> str:
     """A time in ISO form behind its preposition; "" for a span such as "the last two weeks"."""
     first, text, prep = span.first, iso(span), (before["prep"] or "").lower()
-    if before["of"]:
-        return f"{prep or 'in'} the {before['of'].lower()} of {text}"
+    if of := season[0] if season else before["of"]:
+        return f"{prep or 'in'} the {of.lower()} of {text}"
     if " " not in text:
         default = "on" if span.is_day else "in"
     elif (span.last - first).days == 1:
@@ -128,30 +112,3 @@ def _looks_ahead(clause: str) -> bool:
     if {"starting", "booked"} & set(words) or POSTPONED.search(clause):
         return True
     return "since" not in words and (bool(now) or not any(map(is_past, words[:6])))
-
-
-def _season(match: re.Match[str], today: date) -> str:
-    """Last, this or next season, with its year: "in the summer of 2025"."""
-    name, which, first = match["s"].lower(), match["which"].lower(), SEASONS[match["s"].lower()]
-    years = {"next": first <= today.month, "last": -(first + 3 > today.month)}.get(which, 0)
-    return f"in the {name} of {today.year + years}"
-
-
-def _day_of_month(match: re.Match[str], today: date, *, ahead: bool) -> str:
-    """A day of the nearest month: "on the 14th"; the match if the month has no such day."""
-    try:
-        day = today.replace(day=int(match["day"]))
-        if day < today if ahead else day > today:
-            day = moved("month", 1 if ahead else -1, today).first.replace(day=day.day)
-    except ValueError:
-        return match[0]
-    return f"{match['prep']} {day.isoformat()}"
-
-
-def _since(match: re.Match[str], today: date) -> str:
-    """A span up to now as its start: "for ten years" as "since 2016"."""
-    try:
-        span = moved(UNITS[match["unit"].lower()], -number_of(match), today)
-    except (ValueError, OverflowError):
-        return match[0]
-    return f"since {span.first.isoformat() if ' ' in iso(span) else iso(span)}"
