@@ -23,8 +23,6 @@ from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 
-__all__ = ["RulesModel"]
-
 
 class RulesModel:
     """The MemoryModel port by rules: the same input gives the same answer.

@@ -53,7 +53,7 @@ spell_out = rewriter(
 )  # fmt: skip
 BULLET = re.compile(r"^(?:[-*\u2022>]+|\d{1,2}[.)]) ")
 OPENINGS = re.compile(
-    rf"(?:{w.OPENERS}\b[\s,.!:]*|{w.PAUSED}[,.!:]\s*|[\s,.!:\"'(]+)*+", re.IGNORECASE
+    rf"^(?:{w.OPENERS}\b[\s,.!:]*|{w.PAUSED}[,.!:]\s*|[\s,.!:\"'(]+)*+", re.IGNORECASE
 )
 CLOSING = re.compile(rf"(?:,? {w.CLOSERS})$", re.IGNORECASE)
 CLOSING_MARKS = " \t\n,.!?:\"')("
@@ -133,8 +133,7 @@ def sentences(text: str) -> Iterator[tuple[str, bool]]:
 
 def opened(text: str) -> str:
     """The text without openers, and without marks at its end."""
-    opening = OPENINGS.match(text)
-    return text[opening.end() if opening else 0 :].rstrip(CLOSING_MARKS)
+    return OPENINGS.sub("", text, count=1).rstrip(CLOSING_MARKS)
 
 
 def trim(text: str) -> str:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import combinations
 from uuid import UUID
 
+from pipeline.adapters.model_rules.clauses import NOT_STATED
 from pipeline.adapters.model_rules.relations import is_single, traits_of
 from pipeline.adapters.model_rules.statements import Slot, aliases, slots_of, stems
 from pipeline.domain.consolidation.conservation import matter, same_statement
@@ -27,10 +28,6 @@ from pipeline.text.statements.values import stated
 
 # Most memories that the facts of a batch are compared with, nearest first.
 MOST_COMPARED = 200
-# A request to forget in the words of `extract`.
-REQUEST = re.compile(r".+? asks to forget: (?P<what>.+)")
-# "What I like" names a memory only if there is no other.
-QUESTION = re.compile(r"(?:what|where|who|whom|how|when|why|which)\b", re.IGNORECASE)
 # The words before the head of a value: "playing cricket with friends" is about cricket.
 LEAD = re.compile(
     r"^(?:to )?(?:(?:play|do|watch|eat|drink|go|read)(?:ing)?|listen(?:ing)? to|mak(?:e|ing)) "
@@ -103,9 +100,9 @@ class _Batch:
 
     def _judge(self, text: str) -> Judgement:
         """Effect of one statement on the store: the highest bearing, then the nearest entry."""
-        request = REQUEST.fullmatch(text)
-        if request or asks_to_forget(text):
-            return self._forget(text, request["what"] if request else "")
+        _, extracted, what = text.partition(" asks to forget: ")
+        if extracted or asks_to_forget(text):
+            return self._forget(text, what)
         stored = (slot for entry in self.entries for slot in slots_of(entry.text)[:1])
         names = aliases((slot.subject, slot.relation, slot.value) for slot in stored)
         effects = ((self._effect_on(text, entry, names), entry) for entry in self.entries)
@@ -134,7 +131,8 @@ class _Batch:
         words = stems(what) - {"user"}
         named = [entry for entry in self.entries if is_requested(text, entry.text)]
         named += [entry for entry in self.entries if words and words <= stems(entry.text)]
-        if named and not (QUESTION.match(what) and len(set(map(id, named))) > 1):
+        # "What I like" names a memory only if there is no other.
+        if named and not (NOT_STATED.match(what) and len(set(map(id, named))) > 1):
             return Outcome.DELETE, f"asked to forget: {what or text}", None, named[0]
         reason = f"nothing stored matches the request to forget: {what or text}"
         return Outcome.NOOP, reason, None, None

@@ -57,8 +57,6 @@ MET = re.compile(
 NO_ONE = re.compile(f"{w.either('no_names')}?", re.IGNORECASE)
 TALK = re.compile(rf"\b{w.either('talk')}\b", re.IGNORECASE)
 POINTING = re.compile(rf"{w.either('pointing')}\b", re.IGNORECASE)
-# Relations of a known subject, as habits are.
-OF_KNOWN = ("is", "is_aged")
 # A request, and its object.
 ASKED = re.compile(
     r"(?:(?:you can|can you|could you|I want you to) )?(?:please )?"
@@ -173,11 +171,10 @@ def _fact(text: str, sourced: SourcedMessage, request: ExtractionRequest) -> Fac
 
 def in_voice(text: str) -> str:
     """A clause in the third person: "I like my code" is "User likes their code"."""
-    match = SPEAKER.fullmatch(text)
-    if match is None:
-        text = re.sub(r"\b(?:my|our)\b", f"{USER}'s", text, flags=re.IGNORECASE)
-        return re.sub(r"\b(?:I|me|we|us)\b", USER, text)
-    return f"{USER} {w.in_third_person(own_words(match[1]))}"
+    if match := SPEAKER.fullmatch(text):
+        return f"{USER} {w.in_third_person(own_words(match[1]))}"
+    text = re.sub(r"\b(?:my|our)\b", f"{USER}'s", text, flags=re.IGNORECASE)
+    return re.sub(r"\b(?:I|me|we|us)\b", USER, text)
 
 
 def clause_facts(clause: str, today: date, met: dict[str, str]) -> list[str]:
@@ -224,8 +221,8 @@ def _canonical(text: str, met: Collection[str], when: str = "", *, is_so: bool =
     pointing = not happened and any(map(POINTING.match, read.groups.values()))
     if is_thing or talk or pointing or (traits_of(read.rule.relation).now and not is_so):
         return []
-    fleeting = read.rule.relation in OF_KNOWN or read.groups.get("habit")
-    # "Alexa no longer works" is about a thing.
+    # A state or a habit needs a known subject, and "Alexa no longer works" is about a thing.
+    fleeting = read.rule.relation in ("is", "is_aged") or read.groups.get("habit")
     stated = known or (read.rule.needs != "negated" if read.negated else not fleeting)
     return [written(read, item) for item in items(read)] if stated else []
 

@@ -1,13 +1,13 @@
 """Relations, and rules for the predicates that state them, as data.
 
 A predicate is in the third person, affirmed and without its date; that of an attribute starts with
-"'s". In `RULES` the first match wins.
+"'s". In `RULES`, which have the order of the file, the first match wins.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -28,14 +28,12 @@ class Traits:
     now: bool = False
     brief: bool = False
     ends: Sequence[str] = ()
+    forms: Sequence[str | Mapping[str, Any]] = ()
 
 
-_TABLE = w.tables("relations")
 RELATIONS = {
-    name: Traits(
-        FactKind(row["kind"]), **{k: v for k, v in row.items() if k not in ("kind", "forms")}
-    )
-    for name, row in _TABLE.items()
+    name: Traits(**row | {"kind": FactKind(row["kind"])})
+    for name, row in w.tables("relations").items()
 }
 
 
@@ -66,13 +64,10 @@ class Rule(NamedTuple):
     positive: bool = True
 
 
-def _rules(name: str, row: Mapping[str, Any]) -> Iterator[Rule]:
-    """The rules of a relation, from its forms."""
-    for form in row["forms"]:
-        fields = {"form": form} if isinstance(form, str) else dict(form)
-        pattern = re.compile(w.pattern(fields.pop("form")), re.IGNORECASE)
-        yield Rule(name, pattern, **fields)
+def _rule(relation: str, form: str | Mapping[str, Any]) -> Rule:
+    """The rule of a form of a relation."""
+    fields = {"form": form} if isinstance(form, str) else dict(form)
+    return Rule(relation, re.compile(w.pattern(fields.pop("form")), re.IGNORECASE), **fields)
 
 
-# In the order of the file: the first match wins.
-RULES = tuple(rule for name, row in _TABLE.items() for rule in _rules(name, row))
+RULES = tuple(_rule(name, form) for name, traits in RELATIONS.items() for form in traits.forms)

@@ -72,7 +72,6 @@ SEPARATOR = re.compile(r",? (?:and|&|or|as well as) |, ")
 # "A son, Max" and "walks with Tom and Ann" are one thing.
 DETERMINED = re.compile(rf"(?:an?|the|their|one|{w.COUNT})\b", re.IGNORECASE)
 LEADS_ON = re.compile(r"^to \w+ |\b(?:with|between|of|from|for|about|in|at|on|who|that|which)\b")
-
 # Different ways to travel somewhere are the same plan.
 TRIP = re.compile(
     r"^(?:(?:an? |the |their )?(?:flights?|trip|holiday|visit)(?: to)?"
@@ -165,11 +164,8 @@ def _read(subject: str, predicate: str, when: str) -> Reading | None:
                 groups["x"] = when
             read = Reading(subject, predicate, when, rule, groups, negation is not None)
             if _fits(read):
-                return (
-                    read
-                    if traits_of(rule.relation).kind is FactKind.PLAN or not for_a_time
-                    else None
-                )
+                is_plan = traits_of(rule.relation).kind is FactKind.PLAN
+                return read if is_plan or not for_a_time else None
     return None
 
 
@@ -180,6 +176,7 @@ def _fits(read: Reading) -> bool:
     # "I have a question", "I lost my mind": no possessions.
     possession = not w.NOT_HELD & set(what.split()[:4])
     verb = groups.get("past", "").lower()
+    happened = w.is_past(verb) and verb not in w.CHATTER
     of_life = verb in w.LIFE_EVENTS and (what != "" or verb == "graduated")
     lasts = bool(groups.get("works_at")) or "retired" in read.predicate
     fulfilled = {
@@ -192,10 +189,7 @@ def _fits(read: Reading) -> bool:
         "negated": read.negated,
         # "We are four" states no age.
         "other": read.subject != "User",
-        "event": w.is_past(verb)
-        and verb not in w.CHATTER
-        and possession
-        and (when != "" or of_life),
+        "event": happened and possession and (when != "" or of_life),
     }
     return all(fulfilled[need] for need in read.rule.needs.split())
 
