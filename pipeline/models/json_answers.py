@@ -49,15 +49,19 @@ def valid_rows(
     faults: list[str],
     check: Callable[[str, Shape], None] = lambda place, row: None,
 ) -> list[Shape]:
-    """The valid rows of a list of the answer. Adds the fault of each other row to `faults`.
+    """The valid rows of a list of the answer; null is an empty list.
 
-    `check`: a further check of a row at its place; it raises MalformedAnswer.
+    Adds the fault of each other row to `faults`. `check`: a further check of a row at its place; it
+    raises MalformedAnswer.
     """
-    if not isinstance(answer.get(key), list):
+    values = answer.get(key)
+    if values is None and key in answer:
+        return []
+    if not isinstance(values, list):
         faults.append(f"{key}: {'A list is required' if key in answer else 'Field required'}")
         return []
     rows = []
-    for at, value in enumerate(answer[key]):
+    for at, value in enumerate(values):
         try:
             row = validated(value, shape, key, at)
             check(f"{key}.{at}", row)

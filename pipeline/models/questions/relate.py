@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, model_validator
 
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.graph.values import (
@@ -29,6 +29,8 @@ from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text
 from pipeline.text.names import is_self
 from pipeline.text.relations.names import snake
+
+UNTYPED = "concept"
 
 
 def relate_prompt(request: RelationRequest) -> Prompt[GraphChanges]:
@@ -96,14 +98,21 @@ def _snake(text: str) -> str:
     return name
 
 
+def _type(value: object) -> object:
+    """The type in snake_case; UNTYPED for null or a text without a letter."""
+    if value is None:
+        return UNTYPED
+    return (snake(value) or UNTYPED) if isinstance(value, str) else value
+
+
 Snake = Annotated[str, AfterValidator(_snake)]
 
 
 class EntityRow(BaseModel):
-    """One entity of the answer."""
+    """One entity of the answer. Without a type it is a concept: its relations count."""
 
     name: Text
-    type: Snake
+    type: Annotated[str, BeforeValidator(_type)] = UNTYPED
 
 
 class RelationRow(BaseModel):

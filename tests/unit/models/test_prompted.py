@@ -126,8 +126,9 @@ def test_a_fact_keeps_those_of_its_categories_that_were_offered(
     assert fact.categories == offered
 
 
-def test_nothing_worth_keeping_is_an_answer():
-    assert parse_facts('{"facts": []}', TWO, NONE_WANTED) == Answer(())
+@pytest.mark.parametrize("facts", ["[]", "null"])
+def test_nothing_worth_keeping_is_an_answer(facts: str):
+    assert parse_facts(f'{{"facts": {facts}}}', TWO, NONE_WANTED) == Answer(())
 
 
 @pytest.mark.parametrize(
@@ -404,11 +405,11 @@ VALID = Relation(Entity("Ann", "person"), "lives_in", Entity("Rome", "place"), 0
             graph(relation(), relation(fact=7), relation(target="Oslo")),
             ["relations.1", "relations.2.target"],
         ),
-        (graph(relation()) | {"ended": None}, ["ended: A list is required"]),
+        (graph(relation()) | {"ended": "none"}, ["ended: A list is required"]),
         (
-            {"entities": [*graph()["entities"], {"name": "Bob"}]}
+            {"entities": [*graph()["entities"], {"type": "person"}]}
             | {"relations": [relation(), relation(source="Bob")], "ended": []},
-            ["entities.2.type", "relations.1.source is not among the entities"],
+            ["entities.2.name", "relations.1.source is not among the entities"],
         ),
     ],
 )
@@ -417,6 +418,14 @@ def test_a_mended_graph_keeps_the_valid_relations(answer: dict[str, Any], faults
     assert (changes.relations, changes.endings) == ((VALID,), ())
     assert len(changes.left_out) == len(faults)
     assert all(fault in text for fault, text in zip(faults, changes.left_out, strict=True))
+
+
+@pytest.mark.parametrize("type_", [{}, {"type": None}, {"type": " "}, {"type": "?!"}])
+def test_an_entity_without_a_type_is_a_concept(type_: dict[str, Any]):
+    entities = [{"name": "Ann", "type": "person"}, {"name": "Rome"} | type_]
+    answer = {"entities": entities, "relations": [relation()], "ended": None}
+    [edge] = parse_relations(json.dumps(answer), 1, [EDGE]).relations
+    assert edge.destination == Entity("Rome", "concept")
 
 
 def test_a_mended_graph_keeps_a_valid_ending():

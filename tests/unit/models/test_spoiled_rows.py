@@ -55,10 +55,10 @@ async def test_a_fact_without_a_valid_decision_is_added(row: Any) -> None:
     assert len(llm.asked) == 2
 
 
-@pytest.mark.parametrize("rows", [["ADD", None], [{"fact": 7, "action": "ADD"}], []])
-def test_an_answer_without_a_valid_decision_fails(rows: list[Any]) -> None:
+@pytest.mark.parametrize("rows", [["ADD", None], [{"fact": 7, "action": "ADD"}], [], None])
+def test_an_answer_without_a_valid_decision_fails(rows: list[Any] | None) -> None:
     with pytest.raises(MalformedAnswer):
-        parse_decisions(decisions(*rows), FACTS, OFFERED, mend=True)
+        parse_decisions(json.dumps({"decisions": rows}), FACTS, OFFERED, mend=True)
 
 
 @pytest.mark.parametrize(
