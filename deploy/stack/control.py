@@ -394,6 +394,8 @@ def reset(layout: Layout, *, sure: bool) -> int:
     code = down(layout)
     layout.delete()
     print(f"Deleted: {', '.join(path.name for path in paths)}.")
+    if left := sorted(path.name for path in layout.root.iterdir()):
+        print(f"Left in {layout.root}, not written by the stack: {', '.join(left)}.")
     return code
 
 

@@ -289,6 +289,7 @@ def test_reset_asks_first_and_deletes_what_the_stack_wrote(stack: LocalStack) ->
     assert stack.layout.api_key.exists()
     done = stack.cli("reset", "--yes")
     assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("not written by the stack: notes.txt.\n")
     assert list(stack.layout.root.iterdir()) == [mine]
 
 
