@@ -20,7 +20,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
 
 import structlog
 
@@ -211,34 +210,27 @@ async def _indexed(query: DenseQuery, stores: DenseStores, *, limit: int) -> Den
         raise StoreUnavailable("The index did not answer a search in time.") from None
     cosines = {key: cosine for look in looks for key, cosine in look.cosines.items()}
     cut = max((look.cut for look in looks), default=NOTHING_CUT)
-    partial = not all(look.complete for look in looks)
-    return DenseHits(query.vector, cosines, cut=cut, partial=partial)
-
-
-class _Look(NamedTuple):
-    """Result of one query of an index; see `DenseHits` and `NearestHits`."""
-
-    cosines: Mapping[PassageKey, float]
-    cut: float
-    complete: bool
+    return DenseHits(query.vector, cosines, cut, partial=any(look.partial for look in looks))
 
 
 async def _facts(
     stores: DenseStores, ids: Mapping[str, str], query: DenseQuery, *, limit: int
-) -> _Look:
+) -> DenseHits:
     near = await stores.index.nearest(ids, query.vector, limit=limit, stale=query.stale)
     cosines = {PassageKey(hit.id): hit.similarity for hit in near.hits}
-    return _Look(cosines, _cut(near.hits, limit), near.complete)
+    cut = _cut(near.hits, limit)
+    return DenseHits(query.vector, cosines, cut, partial=not near.complete)
 
 
 async def _turns(
     stores: DenseStores, ids: Mapping[str, str], query: DenseQuery, *, limit: int
-) -> _Look:
+) -> DenseHits:
     assert stores.turns is not None
     near = await stores.turns.nearest(ids, query.vector, limit=limit)
     keys = await stores.ledger.turn_vectors.keys([hit.id for hit in near.hits])
     cosines = {keys[hit.id]: hit.similarity for hit in near.hits if hit.id in keys}
-    return _Look(cosines, _cut(near.hits, limit), near.complete)
+    cut = _cut(near.hits, limit)
+    return DenseHits(query.vector, cosines, cut, partial=not near.complete)
 
 
 def _cut(hits: Sequence[VectorHit], limit: int) -> float:
