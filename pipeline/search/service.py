@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -100,19 +101,6 @@ class EmbeddedQuery:
     vector: Vector
     topics: Topics
     meanings: Mapping[tuple[str, ...], Vector]
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """Parts of a search before meanings are compared. `words`: their comparison may still run.
-
-    `lane_states`: the state of the lanes that the filter pins; None if it pins none.
-    """
-
-    where: Where
-    lane_states: LaneStates | None
-    words: Awaitable[WordHits]
-    embedded: EmbeddedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,19 +197,19 @@ async def _ranking(
         # Pending events are counted before anything is read: if there are none, the results are
         # complete.
         lane_states = await _lane_states(project_id, query, stores)
+        ranked = partial(_ranked, project_id, query, stores, where, lane_states)
         async with place.turn():
             words = asyncio.create_task(_by_words(where, query, stores.ledger))
             await asyncio.wait([words, embedding], return_when=asyncio.FIRST_COMPLETED)
             if embedding.done():
-                prepared = _Prepared(where, lane_states, words, await embedding)
-                return await _ranked(project_id, query, prepared, stores)
+                return await ranked(words, await embedding)
             await words  # raises its error now
         if not stores.embedder.name.startswith(LOCAL):
             async with place.away():
                 await asyncio.wait([embedding])
-        prepared = _Prepared(where, lane_states, words, await embedding)
+        embedded = await embedding
         async with place.turn():
-            return await _ranked(project_id, query, prepared, stores)
+            return await ranked(words, embedded)
     finally:
         for task in (embedding, words):
             if task is not None:
@@ -368,13 +356,19 @@ async def _in_time(reading: Awaitable[T]) -> T | None:
 
 
 async def _ranked(
-    project_id: ProjectId, query: Query, prepared: _Prepared, stores: DenseStores
+    project_id: ProjectId,
+    query: Query,
+    stores: DenseStores,
+    where: Where,
+    lane_states: LaneStates | None,
+    by_words: Awaitable[WordHits],
+    embedded: EmbeddedQuery,
 ) -> _Ranking:
     """Compare meanings, and rank the candidates of all channels.
 
+    `by_words`: the comparison of words, which may still run. `lane_states`: see `_lane_states`.
     Errors: Overloaded if neither words nor meanings were compared.
     """
-    where, lane_states, embedded = prepared.where, prepared.lane_states, prepared.embedded
     related = lane_states is not None and (lane_states.related or not where.is_current)
     dense_query = DenseQuery(
         project_id,
@@ -388,7 +382,7 @@ async def _ranked(
     )
     limit = _limit(query)
     words, dense, (walk, on_chains) = await asyncio.gather(
-        prepared.words,
+        by_words,
         nearest(dense_query, stores, limit=limit),
         _walk(project_id, query, stores, related=related and query.graph),
     )
