@@ -102,7 +102,8 @@ class Score(NamedTuple):
     @property
     def shares(self) -> dict[str, float]:
         """The part of each term in the total; their sum is the total."""
-        own = {term: getattr(self.weights, term) * self._signal(term) for term in OWN}
+        signals = self.signals._asdict() | {"dense": self.signals.semantic}
+        own = {term: getattr(self.weights, term) * signals[term] for term in OWN}
         # A message's own signals are multiplied by its substance.
         whole = sum(own.values())
         factor = (self.fused - self.beside - self.session) / whole if whole else 0.0
@@ -110,10 +111,6 @@ class Score(NamedTuple):
         parts = own | {"neighbours": self.beside, "session": self.session}
         scale = self.total / self.fused if self.fused else 0.0
         return {term: part * scale for term, part in parts.items()}
-
-    def _signal(self, term: str) -> float:
-        signal: float = getattr(self.signals, "semantic" if term == "dense" else term)
-        return signal
 
 
 NO_SIGNALS = Signals()

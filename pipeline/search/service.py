@@ -258,15 +258,16 @@ async def _result(
     if not reranking.reranked and not names_time(query.text):
         hits = latest_first(hits)
     relations = await _relations(project_id, walk, hits, ledger)
+    is_degraded = {
+        DegradedPart.MEANING: dense.degraded or dense.partial,
+        DegradedPart.WORDS: words.degraded,
+        DegradedPart.RELATIONS: relations is None or (walk is not None and walk.incomplete),
+        DegradedPart.RERANK: reranking.failed,
+    }
     return SearchResult(
         hits,
         relations or (),
-        degraded_parts=_degraded_parts(
-            meaning=dense.degraded or dense.partial,
-            words=words.degraded,
-            relations=relations is None or (walk is not None and walk.incomplete),
-            rerank=reranking.failed,
-        ),
+        degraded_parts=[part for part in DegradedPart if is_degraded[part]],
         pending=ranking.lane_states.pending if ranking.lane_states else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,
@@ -286,11 +287,6 @@ def _cutoff(query: Query, words: WordHits, dense: DenseHits) -> Cutoff:
         strict=query.filter_memories,
         lenient=query.is_cut and not (dense.degraded or dense.partial or words.degraded),
     )
-
-
-def _degraded_parts(**is_degraded: bool) -> list[DegradedPart]:
-    """The parts, by name, that did not answer."""
-    return [part for part in DegradedPart if is_degraded[part]]
 
 
 def _ranks_left_out(first: Sequence[Candidate], hits: Sequence[Hit]) -> list[int]:

@@ -160,7 +160,8 @@ class Passages(LedgerStore):
     ) -> WordHits:
         """Compare the passages of a scope: all of them, or many memories by lookups."""
         values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
-        statistics = self._kept_statistics(where) if where.of_pins_only else None
+        may_be_large = where.of_pins_only and where.is_current and where.shape.facts
+        statistics = self._statistics.get(*self._counting(where)) if may_be_large else None
         if statistics is None:
             rows = await self._rows(_by_words, where.shape, values)
             if not where.is_current or rows[0]["facts"] <= MOST_WHOLE:
@@ -202,12 +203,6 @@ class Passages(LedgerStore):
         where = Where.of_ids(scope.project_id, pins)
         hits = await self.by_words(where, query_terms[:MOST_ASKED], limit=limit)
         return [key.id for key in hits.shares], hits.texts
-
-    def _kept_statistics(self, where: Where) -> WordStatistics | None:
-        """Statistics of a large scope that was counted before."""
-        if not where.is_current or not where.shape.facts:
-            return None
-        return self._statistics.get(*self._counting(where))
 
     def _counting(self, where: Where) -> tuple[Hashable, Count]:
         """The key of the statistics of a scope, and the function that counts them."""

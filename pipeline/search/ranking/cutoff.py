@@ -128,7 +128,8 @@ def supported(results: Sequence[Candidate], signs: Signs = SIGNS) -> list[Candid
             or score.signals.date > 0
             or score.signals.graph >= least_of_path > 0
             or _on_chain(score, best_chain)
-            or _in_conversation(result)
+            or result.key.is_turn
+            or result.in_dialogue
             or _answers(score, best)
             or (not sure and score.lexical >= least > 0)
             or (not sure and rank < signs.by_meaning and score.closeness != 0)
@@ -139,11 +140,6 @@ def supported(results: Sequence[Candidate], signs: Signs = SIGNS) -> list[Candid
         for rank, result in enumerate(results)
         if is_supported(rank, result) and not result.score.excluded
     ]
-
-
-def _in_conversation(candidate: Candidate) -> bool:
-    """Tell if a passage is a turn, or a message as it was said between several speakers."""
-    return candidate.key.is_turn or candidate.in_dialogue
 
 
 def answering(candidates: Sequence[Candidate]) -> list[Candidate]:

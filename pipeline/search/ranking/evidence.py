@@ -77,7 +77,8 @@ def set_evidence(
     if not candidates or not topics.words:
         return
     most = max(LEAST_TERMS, MOST_TERMS // len(candidates))
-    vocabulary = Vocabulary([_terms_of(candidate, most) for candidate in candidates])
+    # The speaker's name counts, and of a long text the first terms.
+    vocabulary = Vocabulary([(*terms.terms(c.speaker or ""), *c.terms[:most]) for c in candidates])
     _exclude(candidates, topics.excluded, vocabulary)
     words = list(dict.fromkeys(word for topic in topics.words for word in topic))
     if by_closeness:
@@ -163,11 +164,6 @@ def set_closeness(candidates: Sequence[Candidate]) -> None:
     shares = _standing_out(cosines, nearest).tolist()
     for candidate, share in zip(candidates, shares, strict=True):
         candidate.score = candidate.score._replace(closeness=share)
-
-
-def _terms_of(candidate: Candidate, most: int) -> Terms:
-    """Terms of the speaker's name and of the text, the first ones of a long text."""
-    return (*terms.terms(candidate.speaker or ""), *candidate.terms[:most])
 
 
 def _in_text(word: ContentWord, vocabulary: Vocabulary) -> tuple[float, Array]:

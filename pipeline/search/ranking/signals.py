@@ -17,6 +17,7 @@ from pipeline.text import terms
 from pipeline.text.speakers import first_named
 from pipeline.text.times import dates
 
+# Time in which the recency of a passage halves; a new one has 1.
 HALF_LIFE = timedelta(days=30)
 _ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
@@ -73,7 +74,7 @@ def set_signals(
             words.get(candidate.key, 0.0),
             1.0 if speaker is not None and candidate.speaker == speaker else 0.0,
             dates.closeness(times, candidate.at) if times else 0.0,
-            _recency(candidate.at, now) if now else 0.0,
+            0.5 ** (max(timedelta(), now - candidate.at) / HALF_LIFE) if now else 0.0,
             0.0 if candidate.key.is_turn else on_paths.get(candidate.key.id, 0.0),
             0.0 if candidate.key.is_turn else on_chains.get(candidate.key.id, 0.0),
             0.0 if cosine is None else on_scale,
@@ -107,8 +108,3 @@ def _compared(
     compared = packed.reshape(len(missing), -1) @ np.asarray(vector, np.float32)
     keys = (candidate.key for candidate in missing)
     return {**cosines, **dict(zip(keys, compared.tolist(), strict=True))}
-
-
-def _recency(at: datetime, now: datetime) -> float:
-    """1 for new passages; halved for each 30 days of age."""
-    return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))
