@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import PassageKey, Turn
@@ -49,36 +50,17 @@ class Hit:
 def latest_first(hits: Sequence[Hit]) -> list[Hit]:
     """The hits, best first, each behind its later versions. Scores keep the order."""
     first, rest = list(hits[:COMPARED]), hits[COMPARED:]
-    words = _Words()
     ordered: list[Hit] = []
     while first:
         head = first[0]
-        versions = [hit for hit in first[1:] if _follows(head, hit, words)]
-        last = max(versions, key=_said_at, default=head)
+        versions = [hit for hit in first[1:] if _follows(head, hit)]
+        last = max(versions, key=lambda hit: hit.passage.said_at, default=head)
         first.remove(last)
         ordered.append(last if last is head else _raised(last, head.score))
     return [*ordered, *rest]
 
 
-class _Words:
-    """The words of texts, read at the first question for them: few pairs come to that."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, frozenset[str]] = {}
-
-    def mostly_same(self, text: str, other: str) -> bool:
-        """Tell if two texts have most words of the shorter one in common."""
-        words, others = self._read(text), self._read(other)
-        common = len(words & others)
-        return common >= LEAST_WORDS and common >= SAME_WORDS * min(len(words), len(others))
-
-    def _read(self, text: str) -> frozenset[str]:
-        if text not in self._of:
-            self._of[text] = frozenset(terms.query_terms(text[:LETTERS]))
-        return self._of[text]
-
-
-def _follows(earlier: Hit, later: Hit, words: _Words) -> bool:
+def _follows(earlier: Hit, later: Hit) -> bool:
     """Tell if a hit is a later version of another one, and answers the question as well."""
     first, other = earlier.passage, later.passage
     if not isinstance(first, Memory) or not isinstance(other, Memory):
@@ -95,13 +77,20 @@ def _follows(earlier: Hit, later: Hit, words: _Words) -> bool:
         is_version = first.slot == other.slot and not slots.many_valued(first.slot, known)
     else:
         dialogue = earlier.in_dialogue or later.in_dialogue
-        is_version = not dialogue and words.mostly_same(first.text, other.text)
+        is_version = not dialogue and _mostly_same(first.text, other.text)
     return is_version and (is_past(first.text) or not is_past(other.text))
 
 
-def _said_at(hit: Hit) -> float:
-    assert isinstance(hit.passage, Memory)
-    return hit.passage.said_at.timestamp()
+def _mostly_same(text: str, other: str) -> bool:
+    """Tell if two texts have most words of the shorter one in common."""
+    words, others = _words(text), _words(other)
+    common = len(words & others)
+    return common >= LEAST_WORDS and common >= SAME_WORDS * min(len(words), len(others))
+
+
+@lru_cache(maxsize=256)  # a hit is compared with several others
+def _words(text: str) -> frozenset[str]:
+    return frozenset(terms.query_terms(text[:LETTERS]))
 
 
 def _raised(hit: Hit, least: Score) -> Hit:
