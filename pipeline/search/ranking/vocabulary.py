@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.search.words.bm25 import COMPOUND, HELD_BY, HELD_IN, PART
-from pipeline.text import terms
+from pipeline.search.words.bm25 import COMPOUND, HELD_BY, HELD_IN, PART, part_inside
+from pipeline.search.words.large_scopes import parts_of, words_with
 from pipeline.text.edit_distance import distance
 
 Array = npt.NDArray[np.float64]
@@ -51,7 +52,6 @@ class Vocabulary:
         for number, text in enumerate(texts):
             for word in dict.fromkeys(text):
                 self._texts[word].append(number)
-        # One line for each word: the words that contain a text are found in C.
         self._lines = "\n" + "\n".join(self._texts) + "\n"
         self._by_first: dict[str, list[str]] | None = None
         self._looks = MOST_LOOKED_AT
@@ -83,26 +83,17 @@ class Vocabulary:
             return set()
         if not term.isascii():
             return set(self._with(term)) if len(term) == 1 else set()
-        part = _part(term)
-        alike = set(self._with(part)) if len(part) >= PART else set()
+        part = part_inside(term)
+        alike = set(self._with(part)) if part else set()
         if len(term) >= SAME_START:
             alike.update(self._with("\n" + term[:SAME_START]))
         if len(term) >= COMPOUND:
-            starts = range(len(term) - PART + 1)
-            parts = (term[a:b] for a in starts for b in range(a + PART, len(term) + 1))
-            alike.update(part for part in parts if part in self._texts)
+            alike |= parts_of(term) & self._texts.keys()
         return alike
 
     def _with(self, part: str) -> Iterator[str]:
-        """The first words with this part; a line break before it stands for their beginning."""
-        at = self._lines.find(part)
-        for _ in range(MOST_ALIKE):
-            if at < 0:
-                return
-            start = at + 1 if part[0] == "\n" else self._lines.rfind("\n", 0, at) + 1
-            end = self._lines.find("\n", start)
-            yield self._lines[start:end]
-            at = self._lines.find(part, end)
+        """The first words with this part; see `words_with`."""
+        return islice(words_with(self._lines, part), MOST_ALIKE)
 
     def _mistyped(self, term: str) -> list[str]:
         """The words that the term may be a typing error of."""
@@ -155,17 +146,11 @@ def weight_of(term: str, other: str) -> float:
         return 0.0
     if not term.isascii():
         return CHARACTER if len(term) == 1 and term in other else 0.0
-    part = _part(term)
-    if len(other) >= COMPOUND and len(part) >= PART and part in other:
+    part = part_inside(term)
+    if part and len(other) >= COMPOUND and part in other:
         return HELD_IN
     if len(other) >= PART and len(term) >= COMPOUND and other in term:
         return HELD_BY
     longest = max(len(term), len(other))
     start = max(SAME_START, math.ceil(SAME_SHARE * longest))
     return OTHER_FORM if term[:start] == other[:start] and len(term) >= start else 0.0
-
-
-def _part(term: str) -> str:
-    """The part of a term that compounds of it contain."""
-    root = terms.root(term)
-    return root if len(root) >= PART else term

@@ -76,7 +76,7 @@ class WordStatistics:
 
     @cached_property
     def _lines(self) -> str:
-        """One line for each term: the terms that contain a part are found in C."""
+        """One line for each term: see `words_with`."""
         return "\n" + "\n".join(self.holding) + "\n"
 
     @property
@@ -106,27 +106,14 @@ class WordStatistics:
         yield Form(term, at, 1.0)
         part = part_inside(term) if compounds else None
         if part is not None:
-            for other in self._with(part):
+            for other in words_with(self._lines, part):
                 if other != term and len(other) >= COMPOUND:
                     yield Form(other, at, HELD_IN)
         if compounds and term.isalpha() and len(term) >= COMPOUND:
-            inside = {
-                term[start:end]
-                for start in range(len(term) - PART + 1)
-                for end in range(start + PART, len(term) + 1)
-            }
-            for other in sorted(inside - {term}):
+            for other in sorted(parts_of(term) - {term}):
                 contains = part is not None and part in other
                 if other in self.holding and not (contains and len(other) >= COMPOUND):
                     yield Form(other, at, HELD_IN if contains else HELD_BY)
-
-    def _with(self, part: str) -> Iterator[str]:
-        """The terms of the scope that contain a part."""
-        at = self._lines.find(part)
-        while at >= 0:
-            start, end = self._lines.rfind("\n", 0, at) + 1, self._lines.find("\n", at)
-            yield self._lines[start:end]
-            at = self._lines.find(part, end)
 
     def _singles(self, forms: Sequence[Form]) -> tuple[list[Lookup], list[Form]]:
         """Look-ups of single terms, rarest first, while they fit; and the forms that do not."""
@@ -178,3 +165,22 @@ class WordStatistics:
 
 def _limit(expected: float) -> int:
     return int(MORE * expected) + SOME_MORE
+
+
+def words_with(lines: str, part: str) -> Iterator[str]:
+    """The words with this part, of a text with a line for each word and a line break at both ends.
+
+    A line break before the part stands for the beginning of a word. They are found in C.
+    """
+    at = lines.find(part)
+    while at >= 0:
+        start = at + 1 if part[0] == "\n" else lines.rfind("\n", 0, at) + 1
+        end = lines.find("\n", start)
+        yield lines[start:end]
+        at = lines.find(part, end)
+
+
+def parts_of(word: str) -> set[str]:
+    """The parts of a compound that may be words: those of at least PART letters, and itself."""
+    starts = range(len(word) - PART + 1)
+    return {word[start:end] for start in starts for end in range(start + PART, len(word) + 1)}
