@@ -11,7 +11,6 @@ walk goes on where it was stopped. A row that was written at the same time keeps
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -41,25 +40,8 @@ LOCK = 0x6375742A
 UNCUT_FOR_S = 10.0
 # Rows of one step, and steps between two pauses. Only the start of a long text has terms.
 ROWS, STEPS, LONGEST_CHARS = 500, 5, 200_000
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A table with texts and their terms; `key` is its primary key."""
-
-    table: Table
-    text: Column[str]
-
-    @property
-    def key(self) -> list[Column[Any]]:
-        """The columns of the primary key, in order."""
-        return list(self.table.primary_key.columns)
-
-
-TEXTS = {
-    "memories": Texts(memories, memories.c.text),
-    "messages": Texts(messages, messages.c.content),
-}
+# The tables with texts and their terms, and the columns of the texts.
+TEXTS = {"memories": (memories, memories.c.text), "messages": (messages, messages.c.content)}
 
 
 class TermRebuild(LedgerStore):
@@ -109,30 +91,32 @@ class TermRebuild(LedgerStore):
                 return False
             walk = (await connection.execute(behind)).one_or_none()
             if walk is not None:
-                await _cut_next(connection, TEXTS[walk.name], walk.position)
+                await _cut_next(connection, *TEXTS[walk.name], walk.position)
             return walk is not None
 
 
-async def _cut_next(connection: AsyncConnection, texts: Texts, position: list[Any] | None) -> None:
+async def _cut_next(
+    connection: AsyncConnection, table: Table, text: Column[str], position: list[Any] | None
+) -> None:
     """Cut the rows after the position again, and store the position of the last one."""
-    key = texts.key
-    query = select(*key, func.left(texts.text, LONGEST_CHARS).label("text"), texts.table.c.terms)
+    key = list(table.primary_key.columns)
+    query = select(*key, func.left(text, LONGEST_CHARS).label("text"), table.c.terms)
     if position is not None:
         pairs = zip(_values(key, position), key, strict=True)
         last = [literal(value, column.type) for value, column in pairs]
         query = query.where(tuple_(*key) > tuple_(*last))
     rows = (await connection.execute(query.order_by(*key).limit(ROWS))).all()
-    await _write(connection, texts, rows)
+    await _write(connection, table, rows)
     whole = len(rows) < ROWS
     reached = None if whole else [str(getattr(rows[-1], column.name)) for column in key]
     now = {"cut": CUT, "position": None} if whole else {"position": reached}
-    mine = term_cuts.c.name == texts.table.name
+    mine = term_cuts.c.name == table.name
     await connection.execute(update(term_cuts).where(mine).values(now))
 
 
-async def _write(connection: AsyncConnection, texts: Texts, rows: Sequence[Any]) -> None:
+async def _write(connection: AsyncConnection, table: Table, rows: Sequence[Any]) -> None:
     """Write the terms that differ, unless the row has other ones by now."""
-    table, key = texts.table, texts.key
+    key = list(table.primary_key.columns)
     changed = [
         {
             **{f"key_{column.name}": getattr(row, column.name) for column in key},
