@@ -458,10 +458,7 @@ def _vectors(shape: Shape) -> ClauseElement:
 
 
 def _embedded(shape: Shape) -> list[tuple[Select[Any], Select[Any]]]:
-    """Of each kind: the keys of matching passages, and (id, ordinal, embedding) by this embedder.
-
-    The vectors of turns are looked up by key: a join by the plan of a small table would read all.
-    """
+    """Of each kind: keys of matching passages, and (id, ordinal, embedding) by this embedder."""
     parts: list[tuple[Select[Any], Select[Any]]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
@@ -472,20 +469,22 @@ def _embedded(shape: Shape) -> list[tuple[Select[Any], Select[Any]]]:
         passage = turn_passages.c
         key = select(passage.event_id.label("id"), passage.ordinal).where(shape.on_turns())
         turns = key.subquery("turns")
-        vector = (
-            select(turn_vectors.c.embedding)
-            .where(
-                turn_vectors.c.event_id == turns.c.id,
-                turn_vectors.c.ordinal == turns.c.ordinal,
-                turn_vectors.c.embedder == _EMBEDDER,
-            )
-            .limit(literal_column("1"))
-            .lateral("vector")
-        )
+        vector = _vector_of(turns)
         embedded = select(turns.c.id, turns.c.ordinal, vector.c.embedding)
         only_key = key.with_only_columns(passage.event_id.label("id"))
         parts.append((only_key, embedded.select_from(turns.join(vector, true()))))
     return parts
+
+
+def _vector_of(turns: FromClause, *where: ColumnElement[bool]) -> FromClause:
+    """The vector of each turn by this embedder, looked up by its key.
+
+    A join by the plan of a small table would read all.
+    """
+    its = turn_vectors.c
+    key = (its.event_id == turns.c.id, its.ordinal == turns.c.ordinal)
+    query = select(its.embedding).where(*where, *key, its.embedder == _EMBEDDER)
+    return query.limit(literal_column("1")).lateral("vector")
 
 
 def _matching(shape: Shape) -> ClauseElement:
@@ -537,17 +536,7 @@ def _candidates(shape: Shape) -> ClauseElement:
             among(turns, "lacking").label("lacks_vector"),
         )
         chosen = turn.where(shape.on_turns(turns)).subquery("turns")
-        vector = (
-            select(turn_vectors.c.embedding)
-            .where(
-                chosen.c.lacks_vector,
-                turn_vectors.c.event_id == chosen.c.id,
-                turn_vectors.c.ordinal == chosen.c.ordinal,
-                turn_vectors.c.embedder == _EMBEDDER,
-            )
-            .limit(literal_column("1"))
-            .lateral("vector")
-        )
+        vector = _vector_of(chosen, chosen.c.lacks_vector)
         placed = placed_turns(chosen, vector.c.embedding, chosen.c.terms)
         parts.append(placed.outerjoin(vector, true()))
     return union_all(*parts)
