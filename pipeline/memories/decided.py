@@ -26,7 +26,6 @@ from pipeline.ledger.tables import events, lanes, memories, receipts
 from pipeline.memories.editing import end_unsaid, end_unstated
 from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
 from pipeline.text.equality import text_hash
-from pipeline.text.times.past import current_slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,9 @@ async def _write(
             raise Conflict(f"Memory {before.id} is immutable: it can be deleted, not changed.")
         values |= _columns(after)
     if after.text != before.text:
-        await _refuse_taken_text(connection, after, {c.before.id for c in changes})
+        holder = await holder_of(connection, after, text_hash(after.text))
+        if holder is not None and holder not in {c.before.id for c in changes}:
+            raise Conflict(f"Memory {holder} has this text already.")
         assert vector is not None
         values |= text_columns(after.text)
         values |= {"embedding": to_bytes(vector), "embedder": embedder}
@@ -99,23 +100,13 @@ async def _write(
 
 def _columns(after: Memory) -> dict[str, Any]:
     """The columns of a changed memory, besides its text."""
-    values = structure(after)
     return {
-        **values,
-        "slot": current_slot(values["subject"], values["attribute"], after.text),
+        **structure(after),
+        "slot": after.slot,
         "categories": list(after.categories),
         **columns_of(after, "metadata", "expiration_date", "said_at", "valid_from"),
         **columns_of(after, "event_id", "message_ordinal", "attributed_to"),
     }
-
-
-async def _refuse_taken_text(
-    connection: AsyncConnection, after: Memory, changing: set[UUID]
-) -> None:
-    """Refuse a text that an unchanged memory of the scope has. Errors: Conflict."""
-    holder = await holder_of(connection, after, text_hash(after.text))
-    if holder is not None and holder not in changing:
-        raise Conflict(f"Memory {holder} has this text already.")
 
 
 async def _end_relations(

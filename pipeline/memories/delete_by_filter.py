@@ -149,7 +149,7 @@ class DeleteByFilter(LedgerStore):
         """End the open events of these lanes. Returns a row for each lane that had any."""
         values = {
             "lane_ids": list(lane_ids),
-            "why": _why(event_id),
+            "why": f"Its scope was deleted before it had an effect, by event {event_id}.",
             "grace": self._grace,
         }
         return (await connection.execute(statement("cancel_lanes"), values)).all()
@@ -206,11 +206,6 @@ async def _write_receipt(connection: AsyncConnection, event_id: UUID) -> None:
     others = ("suggestion_id", "conflict_id", "adopted_at")
     names = [column.name for column in receipts.columns if column.name not in others]
     await connection.execute(insert(receipts).from_select(names, lines))
-
-
-def _why(event_id: UUID) -> str:
-    """The reason on the events that a deletion cancels."""
-    return f"Its scope was deleted before it had an effect, by event {event_id}."
 
 
 def _note(deleted: int) -> str:

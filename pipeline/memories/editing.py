@@ -6,7 +6,7 @@ memory states. Its history stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -74,8 +74,7 @@ class MemoryEditing(LedgerStore):
             async with self._engine.begin() as connection:
                 locked_ids = [edit.memory_id for edit in edits]
                 before = await lock_memories(connection, project_id, locked_ids)
-                _refuse_immutable(before.values())
-                _refuse_changed(edits, before)
+                _refuse(edits, before)
                 # Release all texts first: one memory can get the text of another one.
                 await _release_texts(connection, [e.memory_id for e in edits if "text" in e.values])
                 return [
@@ -221,13 +220,11 @@ async def end_unsaid(
         )
 
 
-def _refuse_immutable(edited: Iterable[Memory]) -> None:
-    for memory in edited:
+def _refuse(edits: Sequence[MemoryEdit], before: Mapping[UUID, Memory]) -> None:
+    """Refuse edits of immutable memories, and of others than they expect."""
+    for memory in before.values():
         if memory.immutable:
             raise InvalidInput(f"Memory {memory.id} is immutable: delete it and add a new one.")
-
-
-def _refuse_changed(edits: Sequence[MemoryEdit], before: Mapping[UUID, Memory]) -> None:
     for edit in edits:
         version = before[edit.memory_id].version
         if edit.version not in (None, version):

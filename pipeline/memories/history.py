@@ -140,14 +140,14 @@ class MemoryHistory(LedgerStore):
         # For each row of the page: as a join, it would read all memories of the project.
         visible = select(shown(memories)).where(memories.c.id == table.memory_id).scalar_subquery()
         mine = select(table.memory_id, table.version).where(
-            _mine(project_id), ~table.temporary, visible.is_not(false())
+            table.project_id == project_id, ~table.temporary, visible.is_not(false())
         )
         order = (table.created_at.desc(), table.memory_id, table.version.desc())
         # Select the page from the index alone, before the joins.
         page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
         count = await count_near(self._single, mine, limit=limit, offset=offset)
-        entries = await self._entries(_states_of(page))
-        return ListPage([_excerpt(entry) for entry in entries], count)
+        states = await fetch(self._single, _states_of(page))
+        return ListPage([_excerpt(_entry(state)) for state in states], count)
 
     async def inputs(
         self, project_id: ProjectId, memory_ids: Sequence[UUID]
@@ -164,13 +164,6 @@ class MemoryHistory(LedgerStore):
         )
         rows = await fetch(self._single, query)
         return {row.id: {"role": row.role, "content": row.content} for row in rows}
-
-    async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
-        return [_entry(row) for row in await fetch(self._single, query)]
-
-
-def _mine(project_id: ProjectId) -> ColumnElement[bool]:
-    return memory_history.c.project_id == project_id
 
 
 @cache

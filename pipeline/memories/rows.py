@@ -135,18 +135,13 @@ async def retire_all(
     )
     state = {
         "memory_id": retired.c.id,
-        "version": retired.c.version,
-        "project_id": retired.c.project_id,
         "event": literal(Outcome.DELETE.value),
         "old_text": retired.c.text,
-        "metadata": retired.c.metadata,
-        "expiration_date": retired.c.expiration_date,
         "reason": literal("Deleted by request."),
         "event_id": literal(event_id, Uuid),
         "key_id": literal(key_id, Uuid),
-        "said_at": retired.c.said_at,
-        "valid_from": retired.c.valid_from,
-        "temporary": retired.c.temporary,
+        **columns_of(retired.c, "version", "project_id", "temporary"),
+        **columns_of(retired.c, "metadata", "expiration_date", "said_at", "valid_from"),
     }
     history = insert(memory_history).from_select(list(state), select(*state.values()))
     ids = (await connection.scalars(history.returning(memory_history.c.memory_id))).all()
