@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from pipeline.domain.vectors import FLOAT32, from_bytes
-from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.fetching import execute, fetch, fetch_value
 from pipeline.ledger.filter_conditions import among, of_event
 from pipeline.ledger.tables import ACTIVE, events, memories, messages, shadows
 from pipeline.memories.rows import as_memory
@@ -62,11 +62,9 @@ class MemoryVectors(VectorSource):
 
     async def count(self) -> int:
         """Count the active memories, without those of replays."""
-        [(count,)] = await fetch(
-            self._single,
-            select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE"),
-        )
-        return int(count)
+        query = select(func.count()).select_from(memories)
+        query = query.where(_SERVED, memories.c.state == "ACTIVE")
+        return int(await fetch_value(self._single, query))
 
     async def length(self, embedder: str) -> int | None:
         """Return the length of this embedder's vectors, by a sample; None if it has none of them.

@@ -38,7 +38,7 @@ from pipeline.domain.messages import Role
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import NO_VECTOR, from_bytes
-from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.fetching import execute, fetch, fetch_value
 from pipeline.ledger.filter_conditions import among, message_at, of_event
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
@@ -84,8 +84,7 @@ class TurnVectors(VectorSource):
             .join(messages, _message)
             .where(_wanted)
         )
-        [(count,)] = await fetch(self._single, query)
-        return int(count)
+        return int(await fetch_value(self._single, query))
 
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, stale_for_s: float, limit: int
