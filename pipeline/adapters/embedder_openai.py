@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -41,12 +42,7 @@ class OpenAIEmbedder(BatchedEmbedder):
         await self._http.close()
 
     async def _vectors(self, texts: Sequence[str]) -> list[Vector]:
-        async def once(limit_s: float) -> Any:
-            return await self._post(texts, limit_s)
-
-        answer = await retried(
-            once, self._remote.retry, timeout_s=self._remote.timeout_s, model=self.name
-        )
+        answer = await retried(partial(self._post, texts), self._remote)
         return self._read(answer.get("data") if isinstance(answer, dict) else None)
 
     async def _post(self, texts: Sequence[str], limit_s: float) -> Any:

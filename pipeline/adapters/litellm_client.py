@@ -18,7 +18,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from pipeline.adapters.embedder_batched import UnusableVectors, reports_unusable
@@ -84,15 +84,9 @@ class LiteLLMClient:
         """
         litellm = await self.litellm()
         ask = getattr(litellm, function)
+        return await retried(partial(self._once, ask, arguments), self._remote)
 
-        async def once(limit_s: float) -> Any:
-            return await self._once(ask, limit_s, arguments)
-
-        return await retried(
-            once, self._remote.retry, timeout_s=self._remote.timeout_s, model=self.model
-        )
-
-    async def _once(self, ask: Any, limit_s: float, arguments: Mapping[str, Any]) -> Any:
+    async def _once(self, ask: Any, arguments: Mapping[str, Any], limit_s: float) -> Any:
         """One attempt within `limit_s` seconds. Errors: ModelUnavailable, ModelRejected."""
         try:
             async with asyncio.timeout(limit_s):

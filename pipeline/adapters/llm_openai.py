@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -76,13 +77,7 @@ class OpenAIChat(JsonLLM):
         Errors: as `chat`; NotUnderstoodError for an unknown refusal or answer.
         """
         body = {"model": self._http.remote_model, **options}
-
-        async def once(limit_s: float) -> bytes:
-            return await self._post(body, limit_s)
-
-        content = await retried(
-            once, self._remote.retry, timeout_s=self._remote.timeout_s, model=self.name
-        )
+        content = await retried(partial(self._post, body), self._remote)
         try:
             answer = orjson.loads(content)
             choice = answer["choices"][0]

@@ -89,16 +89,14 @@ class RemoteModel:
     setting: str = "MEMLANE_LLM"
 
 
-async def retried(
-    once: Callable[[float], Awaitable[T]], policy: RetryPolicy, *, timeout_s: float, model: str
-) -> T:
-    """Await `once(limit_s)` until it succeeds, or the policy's tries or seconds are used up.
+async def retried(once: Callable[[float], Awaitable[T]], remote: RemoteModel) -> T:
+    """Await `once(limit_s)` until it succeeds, or the model's tries or seconds are used up.
 
     Errors: those of the last try.
     """
-    began = time.monotonic()
+    policy, began = remote.retry, time.monotonic()
     try:
-        return await once(timeout_s)
+        return await once(remote.timeout_s)
     except ModelUnavailable as error:
         first = error
 
@@ -108,14 +106,14 @@ async def retried(
         stop=stop_after_attempt(policy.tries) | stop_before_delay(left_s),
         wait=_WaitAsRequested(policy.wait),
         retry=retry_if_exception(lambda error: _mends_in_seconds(error, policy)),
-        before_sleep=partial(_log_retry, model),
+        before_sleep=partial(_log_retry, remote.name),
         reraise=True,
     )
 
     async def attempt() -> T:
         if retrying.statistics["attempt_number"] == 1:
             raise first
-        return await once(min(timeout_s, policy.total_s - (time.monotonic() - began)))
+        return await once(min(remote.timeout_s, policy.total_s - (time.monotonic() - began)))
 
     return await retrying(attempt)
 
