@@ -9,7 +9,6 @@ Source: chromadb 1.5.9, api/async_fastapi.py and api/base_http_client.py.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ from asyncpg.pgproto import pgproto
 
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.filters import ENTITY_IDS
-from pipeline.domain.vectors import Vector, as_vector, to_bytes, wider
+from pipeline.domain.vectors import Vector, as_vector, pack, wider
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # Inside the class the method `list` hides the built-in type.
@@ -176,9 +175,7 @@ class ChromaVectors:
             "upsert",
             lambda collection: {
                 "ids": [str(record.id) for record in records],
-                "embeddings": [
-                    base64.b64encode(to_bytes(record.vector)).decode() for record in records
-                ],
+                "embeddings": [pack(record.vector) for record in records],
                 "metadatas": [collection.stored(record.payload) for record in records],
             },
         )
@@ -276,7 +273,7 @@ class ChromaVectors:
         vectors = [as_vector(vector) for vector in answer["embeddings"]]
         body = {
             "ids": answer["ids"],
-            "embeddings": [base64.b64encode(to_bytes(vector)).decode() for vector in vectors],
+            "embeddings": [pack(vector) for vector in vectors],
             "metadatas": answer["metadatas"],
         }
         if vectors:
