@@ -127,7 +127,8 @@ class BatchedEmbedder(ABC):
         Gemini leaves out the index 0, others all of them. Errors: UnusableVectors.
         """
         try:
-            return [unit(floats(row["embedding"])) for row in sorted(rows or (), key=_index)]
+            in_order = sorted(rows or (), key=lambda row: int(row.get("index") or 0))
+            return [unit(floats(row["embedding"])) for row in in_order]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnusableVectors(f"{self.name}: the answer holds no vectors") from error
 
@@ -142,10 +143,6 @@ class BatchedEmbedder(ABC):
         Errors: ModelUnavailable, ModelRejected, UnusableVectors, and LimitRefused for a batch or a
         text of this size.
         """
-
-
-def _index(row: Any) -> int:
-    return int(row.get("index") or 0)
 
 
 def floats(embedding: str | Sequence[float]) -> Vector:

@@ -52,7 +52,8 @@ class OpenAIEmbedder(BatchedEmbedder):
         """
         response = await self._send(texts, limit_s)
         refused = response.status in _REFUSALS_OF_A_PARAMETER
-        if refused and self._format == "base64" and _names_format(response.content):
+        named = b"encoding_format" in response.content or b"base64" in response.content
+        if refused and named and self._format == "base64":
             self._format = "float"
             response = await self._send(texts, limit_s)
         if response.status != HTTPStatus.OK:
@@ -86,8 +87,3 @@ def _decoded(content: bytes) -> Any:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
         return json.loads(content)
-
-
-def _names_format(content: bytes) -> bool:
-    """True if a refusal is about the encoding of the vectors."""
-    return b"encoding_format" in content or b"base64" in content

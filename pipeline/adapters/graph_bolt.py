@@ -261,11 +261,7 @@ class BoltGraph:
 
     async def walk(self, request: WalkRequest) -> list[Sequence[UUID]]:
         """Paths of relations, as their ids, hop by hop in one transaction."""
-
-        async def work(transaction: AsyncManagedTransaction) -> list[Sequence[UUID]]:
-            return await _walk(transaction, request)
-
-        return await self._transact(work)
+        return await self._transact(lambda transaction: _walk(transaction, request))
 
     async def _transact(
         self, work: Callable[[AsyncManagedTransaction], Awaitable[T]], *, write: bool = False

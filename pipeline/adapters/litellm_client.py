@@ -93,7 +93,7 @@ class LiteLLMClient:
                 return await ask(**self._arguments, **arguments, timeout=limit_s)
         except TimeoutError:
             raise ModelUnavailable(f"{self.model}: no answer within {limit_s:g} s") from None
-        except _openai_error() as error:
+        except importlib.import_module("openai").OpenAIError as error:
             raise translated(error, self._remote, str(arguments)) from None
 
 
@@ -199,9 +199,3 @@ def _collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _openai_error() -> type[Exception]:
-    """Root of the errors that litellm raises."""
-    root: type[Exception] = importlib.import_module("openai").OpenAIError
-    return root

@@ -248,12 +248,8 @@ class JsonLLM(ABC):
 
 def _supported(abilities: Abilities) -> list[Format]:
     """The formats to try, strictest first, without those that the model is known not to support."""
-    missing = set()
-    if not abilities.schema:
-        missing.add(Format.JSON_SCHEMA)
-    if not abilities.functions:
-        missing.add(Format.FUNCTION)
-    return [form for form in Format if form not in missing]
+    known = {Format.JSON_SCHEMA: abilities.schema, Format.FUNCTION: abilities.functions}
+    return [form for form in Format if known.get(form, True)]
 
 
 def _format_options(form: Format, name: str, schema: Mapping[str, object]) -> dict[str, Any]:

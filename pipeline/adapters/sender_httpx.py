@@ -48,9 +48,7 @@ class HttpSender:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(url, body, headers)
-        except TimeoutError:
-            raise Unanswered(f"No answer within {self._timeout_s:g} s.") from None
-        except httpx.TimeoutException:
+        except (TimeoutError, httpx.TimeoutException):
             raise Unanswered(f"No answer within {self._timeout_s:g} s.") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
             raise Undeliverable(f"Not reached: {type(error).__name__}.") from error
