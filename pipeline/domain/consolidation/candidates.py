@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
 from pipeline.text import terms
@@ -85,9 +86,11 @@ class Ranking:
         """The memories in the order of their scores for this fact, best first."""
         question = terms.query_terms(fact.text)
         words = self._index.shares(prefixes(question))
-        nearness = _Nearness(fact.slot, About.of(question))
+        of_fact = About.of(question)
         scores = {
-            memory.id: fact.cosines.get(memory.id, 0.0) + share + nearness.of(memory.slot, about)
+            memory.id: fact.cosines.get(memory.id, 0.0)
+            + share
+            + _nearness(fact.slot, of_fact, memory.slot, about)
             for memory, share, about in zip(self._memories, words, self._about, strict=True)
         }
         return sorted(scores, key=scores.__getitem__, reverse=True)
@@ -113,22 +116,12 @@ def chosen(rankings: Sequence[Sequence[UUID]], *, limit: int) -> list[UUID]:
     return list(picked)
 
 
-class _Nearness:
-    """Nearness of memories to the slot of one fact, or to what its words are about."""
-
-    def __init__(self, slot: str | None, fact: About) -> None:
-        self._slot = slot
-        self._fact = fact
-        self._known: dict[str, float] = {}
-
-    def of(self, slot: str | None, about: About) -> float:
-        """The score of a memory with this slot that is about these topics and matters."""
-        if self._slot is None or slot is None:
-            topic = _share(self._fact.topics, about.topics)
-            return TOPIC * topic + MATTER * _share(self._fact.matters, about.matters)
-        if slot not in self._known:
-            self._known[slot] = nearness(self._slot, slot)
-        return self._known[slot]
+def _nearness(slot: str | None, fact: About, other_slot: str | None, memory: About) -> float:
+    """The score of a memory by the slots, or without slots by what the words are about."""
+    if slot and other_slot:
+        return nearness(slot, other_slot)
+    topic = _share(fact.topics, memory.topics)
+    return TOPIC * topic + MATTER * _share(fact.matters, memory.matters)
 
 
 def _share(wanted: frozenset[str], given: frozenset[str]) -> float:
@@ -136,6 +129,7 @@ def _share(wanted: frozenset[str], given: frozenset[str]) -> float:
     return len(wanted & given) / len(wanted) if wanted else 0.0
 
 
+@lru_cache(maxsize=4096)  # memories of a scope share their slots
 def nearness(first: str, other: str) -> float:
     """1 for the same slot, BESIDE for the same subject and topic or word, else 0."""
     if first == other:
