@@ -111,14 +111,9 @@ def undecided(first: Statement, other: Statement) -> bool:
     """Tell if two statements cannot both hold and nothing decides between them."""
     if not disagree(first, other):
         return False
-    if _same_person(first.source, other.source):
-        return _at_once(first, other)
+    if _same_person(first.source, other.source):  # at once, not one after the other in one event
+        return first.said_at == other.said_at and first.event_id != other.event_id
     return not first.is_of_the_subject and not other.is_of_the_subject
-
-
-def _at_once(first: Statement, other: Statement) -> bool:
-    """Tell if both were said at the same time, and not one after the other in one event."""
-    return first.said_at == other.said_at and first.event_id != other.event_id
 
 
 def disagree(first: Statement, other: Statement) -> bool:

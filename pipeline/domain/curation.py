@@ -142,7 +142,8 @@ def _combines(memories: Sequence[Memory], text: str) -> bool:
 def _updates(memories: Sequence[Memory], text: str) -> bool:
     """Tell if the text puts the newer statement in the place of the older one."""
     older, newer = sorted(memories, key=lambda memory: memory.said_at)
-    if older.said_at == newer.said_at or _speakers_differ(older, newer):
+    speakers = {memory.speaker for memory in memories if memory.speaker}
+    if older.said_at == newer.said_at or len(speakers) > 1:
         return False
     known = newer.cardinality or older.cardinality
     change = conservation.Replacement(
@@ -201,10 +202,6 @@ def _subjects_differ(first: Memory, other: Memory) -> bool:
     return not (
         stated(other.text).keeps(leading[0]) or stated(first.text).keeps(others[0])
     ) or one_letter_apart(leading[0].key, others[0].key)
-
-
-def _speakers_differ(first: Memory, other: Memory) -> bool:
-    return bool(first.speaker and other.speaker and first.speaker != other.speaker)
 
 
 def proposals_from(rows: Sequence[dict[str, Any]]) -> list[Proposal]:

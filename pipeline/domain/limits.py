@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Annotated, Any
 from unicodedata import category
 
@@ -58,18 +58,13 @@ def one_line(text: str) -> str:
 def depth(value: object) -> int:
     """Number of levels of nested objects and lists; stops counting after DEEPEST_METADATA."""
     levels, parts = 0, [value]
-    while levels <= DEEPEST_METADATA and (nested := [part for part in parts if _nests(part)]):
+    while nested := [part for part in parts if isinstance(part, dict | list)]:
         levels += 1
-        parts = [inner for part in nested for inner in _inner(part)]
+        if levels > DEEPEST_METADATA:
+            break
+        parts = [inner for part in nested if isinstance(part, list) for inner in part]
+        parts += [inner for part in nested if isinstance(part, dict) for inner in part.values()]
     return levels
-
-
-def _nests(value: object) -> bool:
-    return isinstance(value, dict | list)
-
-
-def _inner(value: Any) -> Collection[object]:
-    return value.values() if isinstance(value, dict) else value
 
 
 def small(limit_bytes: int, advice: str) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -29,7 +29,8 @@ def is_echo(text: str, stored: str) -> bool:
     text = THE_USER.sub("", text)
     about, stored_signed = matter(text), signed_words(stored)[0]
     covered = about <= matter(stored) and signed_words(text)[0] <= stored_signed
-    return bool(about) and covered and _keeps_values(text, stored)
+    values, takes_back = stated(text).values, polarity.takes_back(text)
+    return bool(about) and covered and _has(stored, values, takes_back)
 
 
 def is_quoted(text: str, message: str, stored: Sequence[str]) -> int | None:
@@ -51,11 +52,7 @@ def is_quoted(text: str, message: str, stored: Sequence[str]) -> int | None:
     return next((place for place in quoted if _has(stored[place], values, takes_back)), None)
 
 
-def _keeps_values(text: str, stored: str) -> bool:
-    """Tell if a stored statement has all values of another one, with the same polarity."""
-    return _has(stored, stated(text).values, polarity.takes_back(text))
-
-
 def _has(stored: str, values: Sequence[Value], takes_back: bool) -> bool:
+    """Tell if a stored statement has these values, and the same polarity."""
     same = takes_back == polarity.takes_back(stored)
     return same and all(map(stated(stored).keeps, values))

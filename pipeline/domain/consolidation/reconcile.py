@@ -280,12 +280,11 @@ def _change_target(target: Memory, write: Write, memories: ScopeMemories) -> Cha
 
 def _is_older(write: Write, target: Memory) -> bool:
     """Tell if a change is by an older statement that does not complete the memory."""
-    changes = write.outcome in (Outcome.UPDATE, Outcome.DELETE)
-    return changes and write.said_at < target.said_at and not _completes(write, target)
-
-
-def _completes(write: Write, target: Memory) -> bool:
-    return write.outcome is Outcome.UPDATE and conservation.keeps_all(target.text, write.text)
+    if write.said_at >= target.said_at:
+        return False
+    if write.outcome is Outcome.UPDATE:
+        return not conservation.keeps_all(target.text, write.text)
+    return write.outcome is Outcome.DELETE
 
 
 def _texts(writes: Sequence[Write], outcome: Outcome, *, without: Write) -> list[str]:
@@ -299,21 +298,15 @@ def _review(
 
     It counts here, not when it is applied, because all decisions on a fact are reviewed first.
     """
-    refusal = _refusal(write, own, memories)
-    if refusal is not None or not _retires(write, memories):
+    refusal, target = _refusal(write, own, memories), memories.active(write.target)
+    if refusal is not None or write.outcome is not Outcome.DELETE:
         return refusal
+    if target is None or target.immutable or write.said_at < target.said_at:
+        return None
     if limit is not None and memories.retired[write.event.id] >= limit.most:
         return Refusal(f"One event may retire at most {limit.most} memories of this scope.")
     memories.retired[write.event.id] += 1
     return None
-
-
-def _retires(write: Write, memories: ScopeMemories) -> bool:
-    """Tell if a change that is not withheld retires its target."""
-    target = memories.active(write.target)
-    if write.outcome is not Outcome.DELETE or target is None or target.immutable:
-        return False
-    return write.said_at >= target.said_at
 
 
 def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Refusal | None:
@@ -359,15 +352,11 @@ def _protection(write: Write, memories: ScopeMemories) -> Refusal | None:
         return None
     if target.protection is None or _is_older(write, target):
         return None
-    if write.outcome is Outcome.UPDATE and _is_stored(write, memories):
+    key = text_hash(write.text)
+    is_stored = key in memories.by_text or (write.event.id, key) in memories.forgotten
+    if write.outcome is Outcome.UPDATE and is_stored:
         return None
     return Refusal(target.protection)
-
-
-def _is_stored(write: Write, memories: ScopeMemories) -> bool:
-    """Tell if an active memory of the scope has the text, or a person has deleted it."""
-    key = text_hash(write.text)
-    return key in memories.by_text or (write.event.id, key) in memories.forgotten
 
 
 def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored: bool) -> Change:
@@ -493,7 +482,8 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
         holder = memories.active(same.memory_id)
         if holder is None or holder.id == target.id or target.protection is not None:
             return same
-        merged = replace(write, outcome=Outcome.DELETE, reason=_merged(write, holder))
+        reason = f"{write.reason} (Memory {holder.id} has this text.)"
+        merged = replace(write, outcome=Outcome.DELETE, reason=reason)
         after = replace(target, state="RETIRED", superseded_by=holder.id)
         return _next_version(merged, memories, target, after)
     options = write.event.options
@@ -513,10 +503,6 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
         after = replace(after, attribute=None, cardinality=None)
     after = replace(after, appended=target.appended and after.slot == target.slot)
     return replace(_next_version(write, memories, target, after), vector=write.vector)
-
-
-def _merged(write: Write, holder: Memory) -> str:
-    return f"{write.reason} (Memory {holder.id} has this text.)"
 
 
 def _restated(fact: Fact, target: Memory) -> dict[str, Any]:

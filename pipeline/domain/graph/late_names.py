@@ -68,7 +68,8 @@ def _end_replaced(
     if any(_joins(plan, root, edge) for edge in first):
         return  # no thing has a relation with itself
     second = [edge for key, edge in plan.touching(root).items() if key not in before]
-    if any(_is_owned(plan, root, edge) for edge in (*first, *second)):
+    owned = (edge for edge in (*first, *second) if edge.relation == "owns")
+    if any(plan.root(edge.destination) == root for edge in owned):
         return  # a pet may have the name of a person
     for own, others in ((first, second), (second, first)):
         # Else another person of the other name may have been known before.
@@ -102,10 +103,6 @@ def _joins(plan: WorkingGraph, root: UUID, edge: WorkingEdge) -> bool:
     """True for an edge between a thing and its other name, which are two things then."""
     ends = plan.root(edge.source), plan.root(edge.destination)
     return ends == (root, root) and edge.relation not in NAMING
-
-
-def _is_owned(plan: WorkingGraph, root: UUID, edge: WorkingEdge) -> bool:
-    return edge.relation == "owns" and plan.root(edge.destination) == root
 
 
 def _following(

@@ -139,14 +139,9 @@ def roles_of(stated: Sequence[Relation], fact: Fact, types: GraphTypes) -> dict[
         owner, person = ends
         if (role := role_in(name)) is None or is_self(person.name):
             continue
-        if _is_speaker(owner.name, fact):
+        if is_self(owner.name) or plain_name(owner.name) == plain_name(fact.speaker or ""):
             of_speaker.setdefault(plain_name(person.name), role)
         else:
             of_others.add(plain_name(person.name))
     in_words = {name: role for name, role in roles.items() if name not in of_others}
     return of_speaker | in_words
-
-
-def _is_speaker(name: str, fact: Fact) -> bool:
-    """Tell if a name is that of the fact's speaker."""
-    return is_self(name) or plain_name(name) == plain_name(fact.speaker or "")
