@@ -51,34 +51,16 @@ class Statement:
     event_id: UUID | None
     cardinality: Cardinality | None = None
 
-    @classmethod
-    def of(cls, memory: Memory) -> Statement:
+    @staticmethod
+    def of(memory: Memory) -> Statement:
         """The statement of a memory."""
-        timed = memory.valid_from != memory.said_at
-        return cls(
-            memory.text,
-            memory.slot,
-            memory.speaker,
-            memory.attributed_to,
-            memory.said_at,
-            memory.valid_from if timed else None,
-            memory.event_id,
-            memory.cardinality,
-        )
+        valid_from = memory.valid_from if memory.valid_from != memory.said_at else None
+        return _statement(memory, memory.said_at, valid_from, memory.event_id)
 
-    @classmethod
-    def of_fact(cls, fact: Fact, said_at: datetime, event_id: UUID) -> Statement:
+    @staticmethod
+    def of_fact(fact: Fact, said_at: datetime, event_id: UUID) -> Statement:
         """The statement of a new fact."""
-        return cls(
-            fact.text,
-            fact.slot,
-            fact.speaker,
-            fact.attributed_to,
-            said_at,
-            fact.valid_from,
-            event_id,
-            fact.cardinality,
-        )
+        return _statement(fact, said_at, fact.valid_from, event_id)
 
     @property
     def source(self) -> str:
@@ -94,6 +76,13 @@ class Statement:
     def is_of_the_subject(self) -> bool:
         """True if the subject itself said it."""
         return _same_person(self.source, self.subject)
+
+
+def _statement(
+    of: Fact | Memory, said_at: datetime, valid_from: datetime | None, event_id: UUID | None
+) -> Statement:
+    speaker, role = of.speaker, of.attributed_to
+    return Statement(of.text, of.slot, speaker, role, said_at, valid_from, event_id, of.cardinality)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
@@ -31,13 +31,7 @@ class Scope:
     @property
     def ids(self) -> dict[str, Any]:
         """The ids by the names of their columns: the project's and the entity ids."""
-        return {
-            "project_id": self.project_id,
-            "user_id": self.user_id,
-            "agent_id": self.agent_id,
-            "app_id": self.app_id,
-            "run_id": self.run_id,
-        }
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def lane_id(self) -> UUID:

@@ -381,7 +381,8 @@ def _covers(fact: str, old: str) -> bool:
     if values and all(named):
         return True
     # "No longer takes Ramipril" leaves the rest of "takes Metformin and Ramipril".
-    names = {keeps for value, keeps in zip(values, named, strict=True) if _is_name(value)}
+    pairs = zip(values, named, strict=True)
+    names = {keeps for value, keeps in pairs if value.kind is ValueKind.NAME}
     if len(names) > 1:
         return False
     about = _without_values(old) - _NAMED
@@ -452,13 +453,9 @@ def lost_words(old: str, new: str) -> tuple[str, ...]:
     return tuple(word for word in re.findall(r"\w+", old) if not gone.isdisjoint(terms(word)))
 
 
-def _is_name(value: Value) -> bool:
-    return value.kind is ValueKind.NAME
-
-
 def _is_misspelt(value: Value, cause: Stated) -> bool:
     """Tell if the fact has a name one letter apart: two persons, or a mistake in typing."""
-    if not _is_name(value):
+    if value.kind is not ValueKind.NAME:
         return False
     return any(one_letter_apart(value.key, other.key) for other in cause.of(ValueKind.NAME))
 
