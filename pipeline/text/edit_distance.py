@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import takewhile
 
 # Fewest letters of names that are compared letter by letter.
@@ -35,14 +36,13 @@ def one_letter_apart(first: str, other: str) -> bool:
     """
     if abs(len(first) - len(other)) > 1 or first == other or min(len(first), len(other)) < MIN_NAME:
         return False
-    start = _shared_letters(first, other)
-    end = _shared_letters(first[start:][::-1], other[start:][::-1])
+    start = shared_start(first, other)
+    end = shared_start(first[start:][::-1], other[start:][::-1])
     differing = first[start : len(first) - end] + other[start : len(other) - end]
     return max(len(first), len(other)) - start - end == 1 and differing.isalpha()
 
 
-def _shared_letters(first: str, other: str) -> int:
-    """Number of letters at the start that are equal."""
-    return sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False))
-    )
+def shared_start(first: Sequence[str], other: Sequence[str]) -> int:
+    """Number of letters or words at the start that are equal."""
+    pairs = zip(first, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+
+from pipeline.text.edit_distance import shared_start
 
 # A run of blanks, a letter of a script without blanks between words, a word, or a sign.
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
@@ -54,8 +55,8 @@ def differences(old: str, new: str, budget: DiffBudget | None = None) -> list[Di
         return None
     before, after = TOKEN.findall(old), TOKEN.findall(new)
     budget.left -= (len(before) + len(after)) // 10
-    first = _equal(before, after)
-    last = _equal(before[first:][::-1], after[first:][::-1])
+    first = shared_start(before, after)
+    last = shared_start(before[first:][::-1], after[first:][::-1])
     changed = before[first : len(before) - last], after[first : len(after) - last]
     shared = _shared(*changed, budget) if max(map(len, changed)) <= LONGEST else []
     parts = [
@@ -64,12 +65,6 @@ def differences(old: str, new: str, budget: DiffBudget | None = None) -> list[Di
         (SAME, "".join(before[len(before) - last :])),
     ]
     return [(kind, text) for kind, text in parts if text]
-
-
-def _equal(before: Sequence[str], after: Sequence[str]) -> int:
-    """Number of equal tokens at the start."""
-    pairs = zip(before, after, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _marked(

@@ -15,6 +15,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pipeline.text.edit_distance import shared_start
 from pipeline.text.statements import polarity
 from pipeline.text.statements.forget_requests import forgotten_matter
 from pipeline.text.statements.standing import names_one_of, states_another
@@ -288,9 +289,7 @@ def _within(words: Set[str], about: Set[str]) -> bool:
 
 def _of_one_verb(word: str, other: str) -> bool:
     word, other = word.removeprefix("ge"), other.removeprefix("ge")
-    shared = next((n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), None)
-    least = min(len(word), len(other))
-    return (least if shared is None else shared) >= max(STEM, least - 2)
+    return shared_start(word, other) >= max(STEM, min(len(word), len(other)) - 2)
 
 
 def _head(text: str) -> str:
