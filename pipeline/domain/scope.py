@@ -9,9 +9,6 @@ from uuid import UUID, uuid5
 
 from pipeline.domain.tenants import ProjectId
 
-# Namespace of derived ids: the same event and ordinal give the same id on every retry.
-MEMLANE = UUID("6d656d6c-616e-5500-8000-000000000001")
-
 
 @dataclass(frozen=True, slots=True)
 class Scope:

@@ -299,11 +299,6 @@ def name_key(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def entity_id(scope: Scope, entity: Entity) -> UUID:
-    """Stable id of an entity: the same name in the same scope gives the same id."""
-    return node_id(scope, name_key(entity.name))
-
-
 def node_id(scope: Scope, key: str) -> UUID:
     """Stable id of the node with this key in the scope."""
     return uuid5(scope.lane_id, f"entity:{key}")

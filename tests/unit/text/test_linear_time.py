@@ -78,7 +78,6 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.text.times.dates.number_of": INNER,
     "pipeline.text.terms.cut": "It calls terms for each text, in a thread.",
     "pipeline.domain.consolidation.candidates.chosen": NO_TEXT,
-    "pipeline.domain.graph.values.entity_id": "It calls name_key.",
     "pipeline.domain.graph.values.node_id": "It makes an id of a key.",
     "pipeline.domain.graph.values.graph_types": NO_TEXT,
     "pipeline.search.conversation.blended": NO_TEXT,
