@@ -73,7 +73,7 @@ def content_words(question: str) -> list[ContentWord]:
     words: dict[tuple[str, ...], ContentWord] = {}
     begins = question.lstrip("¿ ")
     for text, of_word in terms.words(plain):
-        if not _ASKING_TERMS.issuperset(of_word):
+        if not is_asking(of_word):
             words.setdefault(of_word, ContentWord(text, of_word, begins.startswith(text)))
     return list(words.values())[:MOST_WORDS]
 
@@ -95,9 +95,7 @@ def has_known_question_words(text: str) -> bool:
 
     In other scripts a question word looks like a content word.
     """
-    return is_latin(text) or (not _KANA_OR_HANGUL.search(text) and _is_han(text))
-
-
-def _is_han(text: str) -> bool:
-    letters = [letter for letter in text if letter.isalpha()]
-    return all("\u3400" <= letter <= "\u9fff" or letter.isascii() for letter in letters)
+    if is_latin(text):
+        return True
+    letters = [letter for letter in text if letter.isalpha() and not letter.isascii()]
+    return not _KANA_OR_HANGUL.search(text) and all("\u3400" <= at <= "\u9fff" for at in letters)

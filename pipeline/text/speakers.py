@@ -18,20 +18,19 @@ MOST_READ = 8_000
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
-def named(question: str, speakers: Iterable[str]) -> str | None:
-    """Return the one speaker that the question names, by full or first name.
-
-    None if it names no speaker, or several: such a question is about all of them.
-    """
-    return first_named((question,), speakers)
-
-
 def first_named(questions: Iterable[str], speakers: Iterable[str]) -> str | None:
-    """Return the one speaker that the first question with one names; see `named`."""
+    """Return the one speaker that the first question with one names, by full or first name.
+
+    A question that names several is about all of them, and does not count. None without one.
+    """
     names = [(speaker, name) for speaker in speakers if (name := _name(speaker))]
     for question in questions:
         runs = _runs(_words(question[:MOST_READ])[:MOST_READ])
-        matches = [speaker for speaker, name in names if _is_named(name, runs)]
+        matches = [
+            speaker
+            for speaker, name in names
+            if name in runs or (len(name[0]) >= SHORTEST and name[:1] in runs)
+        ]
         if len(matches) == 1:
             return matches[0]
     return None
@@ -47,10 +46,6 @@ def unsigned(text: str, speaker: str | None) -> str:
     rest = text.removeprefix(speaker).lstrip()
     words = rest.removeprefix(":").strip()
     return words if rest.startswith(":") and words else text
-
-
-def _is_named(name: tuple[str, ...], runs: set[tuple[str, ...]]) -> bool:
-    return name in runs or (len(name[0]) >= SHORTEST and name[:1] in runs)
 
 
 def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:

@@ -69,15 +69,13 @@ def _read(file: str) -> Iterator[tuple[tuple[str, ...], re.Pattern[str]]]:
     relations: tuple[str, ...] = ()
     for line in lines_of(file):
         if line.startswith(" "):
-            form = re.sub("MORE|NAME|ARTICLE D|ARTICLE|[SDB]", _part, line.strip())
+            form = re.sub(
+                "MORE|NAME|ARTICLE D|ARTICLE|[SDB]", lambda word: _PARTS[word[0]], line.strip()
+            )
             # In a title, "Left Work", capitals tell no names apart.
             yield relations, re.compile(form, 0 if "NAME" in line else re.IGNORECASE)
         else:
             relations = tuple(line.split())
-
-
-def _part(word: re.Match[str]) -> str:
-    return _PARTS[word[0]]
 
 
 FORMS = tuple(_read("ends.txt"))

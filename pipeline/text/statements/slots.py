@@ -69,7 +69,9 @@ def attribute_name(attribute: str) -> str:
     """An attribute in snake_case, with one name for all its synonyms."""
     words = re.findall(r"\w+", _folded(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", attribute)))
     name = re.sub(r"_+", "_", "_".join(words)).strip("_")
-    name = re.sub(r"^(?:current|present|new)_(?=.)", "", _british(name)) or name
+    name = re.sub(r"^(?:favorite|preferred|fav)_", _FAVOURITE, name)
+    name = re.sub(r"(?<![^_])color(?![^_])", "colour", name)
+    name = re.sub(r"^(?:current|present|new)_(?=.)", "", name)
     return _ATTRIBUTES.get(name, name)
 
 
@@ -139,8 +141,3 @@ def subject_key(subject: str) -> str:
 
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
-
-
-def _british(name: str) -> str:
-    name = re.sub(r"^(?:favorite|preferred|fav)_", _FAVOURITE, name)
-    return re.sub(r"(?<![^_])color(?![^_])", "colour", name)

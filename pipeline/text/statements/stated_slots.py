@@ -168,11 +168,7 @@ def _is_subject(text: str) -> bool:
     if words[-1].lower() in STOP_WORDS and not is_the_user(text):
         return False
     owned = re.search(r"['’]|s$", words[0]) is not None
-    return owned or _ARTICLE.match(text) is not None or all(map(_is_capital, words[1:]))
-
-
-def _is_capital(word: str) -> bool:
-    return word[0].isupper()
+    return owned or _ARTICLE.match(text) is not None or all(word[0].isupper() for word in words[1:])
 
 
 def _of_time(text: str) -> str | None:

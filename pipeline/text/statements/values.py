@@ -126,10 +126,6 @@ def _iso(match: re.Match[str]) -> str:
     return _day(match["year"], int(match["month"]), match["day"])
 
 
-def _chinese_day(match: re.Match[str]) -> str:
-    return _day(match["year"], int(match["month"]), match["day"])
-
-
 def _named_month(match: re.Match[str]) -> str | None:
     groups = match.groupdict()
     day, year, name = groups.get("day"), groups.get("year"), match["name"]
@@ -236,7 +232,7 @@ _READERS: tuple[tuple[ValueKind, re.Pattern[str], Read], ...] = tuple(
         (
             ValueKind.DATE,
             rf"(?:{_YEAR}年)?(?P<month>1?\d)月(?:(?P<day>[1-3]?\d)[日号])?",
-            _chinese_day,
+            _iso,
         ),
         (ValueKind.DATE, rf"\b{_DAY}{_OF} {_MONTH}(?:,?{_OF} {_YEAR}(?!\d))?", _named_month),
         (ValueKind.DATE, rf"\b{_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}(?!\d))?", _named_month),

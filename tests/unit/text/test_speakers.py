@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.text.speakers import first_named, named, unsigned
+from pipeline.text.speakers import first_named, unsigned
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ from pipeline.text.speakers import first_named, named, unsigned
     ],
 )
 def test_a_question_names(question: str, who: str | None) -> None:
-    assert named(question, ["Maya", "Jon Keller", "Jose", "u-4711", "Al"]) == who
+    assert first_named([question], ["Maya", "Jon Keller", "Jose", "u-4711", "Al"]) == who
 
 
 def test_a_short_name_is_named_only_as_a_whole_word() -> None:
-    assert named("Is Al at home?", ["Al"]) == "Al"
-    assert named("Is Al at home?", ["Al Pacini"]) is None
+    assert first_named(["Is Al at home?"], ["Al"]) == "Al"
+    assert first_named(["Is Al at home?"], ["Al Pacini"]) is None
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ def test_the_first_question_that_names_one_speaker_decides() -> None:
 
 def test_a_long_name_is_compared_by_its_first_words() -> None:
     name = "Jo of the House of Torres and Vega"
-    assert named("Where does Jo of the House of Lima live?", [name]) == name
-    assert named("Where is Jo of the Garden?", [name]) is None
+    assert first_named(["Where does Jo of the House of Lima live?"], [name]) == name
+    assert first_named(["Where is Jo of the Garden?"], [name]) is None
