@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.domain.messages import Message
+from pipeline.models.prompts import CONTEXT_CHARS
 from pipeline.text.times.kept_times import sentences, times
 from pipeline.text.tokens import tokens
 
 # Estimated tokens. Source: docs/benchmarks/evaluation.md, "Tokens of an add".
 BACKGROUND_TOKENS, SUMMARY_TOKENS = 200, 120
-# Maximum length of an earlier turn, and the tokens of its role and quotes.
-CONTEXT_CHARS, TURN_TOKENS = 280, 5
+# Tokens of the role and the quotes of a turn.
+TURN_TOKENS = 5
 
 
 def within_budget(

@@ -68,7 +68,8 @@ class RehearsedModel(WrappedModel):
         self, question: object, kind: TypeAdapter[T], ask: Callable[[], Awaitable[Answer[T]]]
     ) -> Answer[T]:
         """The kept answer to the question, or the model's; a dry run keeps that."""
-        digest = _digest(self.name, question)
+        content = _QUESTION.dump_python((self.name, question), mode="json")
+        digest = hashlib.sha256(orjson.dumps(content)).digest()
         saved = await self._answers.get(self._batch.scope, digest)
         if saved is not None:
             usage = Usage(model=saved["model"], prompt=saved["prompt"])
@@ -90,9 +91,3 @@ class RehearsedModel(WrappedModel):
 def _day(at: datetime) -> datetime:
     """The day of a time. An answer may be used later on the same day."""
     return at.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _digest(model: str, question: object) -> bytes:
-    """Digest of a question to a model."""
-    content = _QUESTION.dump_python((model, question), mode="json")
-    return hashlib.sha256(orjson.dumps(content)).digest()

@@ -82,18 +82,18 @@ def transcript(messages: Sequence[SourcedMessage]) -> str:
     return lines(rows)
 
 
+def is_shown(message: Message) -> bool:
+    """True for a message with text, except the system's."""
+    return message.role is not Role.SYSTEM and bool(message.content.strip())
+
+
 def is_numbered(message: Message) -> bool:
     """True if facts can be extracted from the message. A tool's message is only context."""
     return message.role is not Role.TOOL
 
 
-def earlier_turns(turns: Sequence[Message]) -> str:
-    """One line for each turn, without numbers: `user "Anna": "…"`, cut to CONTEXT_CHARS."""
-    return lines(_turn(turn, turn.content[:CONTEXT_CHARS]) for turn in turns)
-
-
-def log(messages: Iterable[Message]) -> str:
-    """One line for each message, in full: an agent's actions and their results."""
+def turns(messages: Iterable[Message]) -> str:
+    """One line for each message, in full and without a number: `user "Anna": "…"`."""
     return lines(_turn(message, message.content) for message in messages)
 
 

@@ -89,8 +89,9 @@ def parse_decisions(
     _check_facts(rows, len(facts))
     if mend:
         mended = [_mended(row, len(neighbours)) for row in rows]
-        rows = _changed_once(_once_a_target(_without_redundant_adds(mended)))
-        rows = _stated(rows, facts, neighbours)
+        # The last one of each fact and target.
+        once = {(row.fact, row.aim): row for row in _without_redundant_adds(mended)}
+        rows = _stated(_changed_once(list(once.values())), facts, neighbours)
     _check_rows(rows, len(neighbours))
     if not mend:
         _check_losses(rows, facts, neighbours)
@@ -293,11 +294,6 @@ def _without_redundant_adds(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
         adds = [row for row in own if row.action is Outcome.ADD]
         chosen += aimed or adds[:1] or own[:1]
     return chosen
-
-
-def _once_a_target(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
-    """The rows, with the last one of each fact and target."""
-    return list({(row.fact, row.aim): row for row in rows}.values())
 
 
 def _changed_once(rows: Sequence[DecisionRow]) -> list[DecisionRow]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, FactKind, memory_type
-from pipeline.domain.messages import Message, Role, SourcedMessage
+from pipeline.domain.messages import SourcedMessage
 from pipeline.domain.usage import Answer
 from pipeline.models import prompts
 from pipeline.models.background import within_budget
@@ -39,7 +39,7 @@ def extract_prompt(request: ExtractionRequest) -> Prompt[Answer[tuple[Fact, ...]
     Invalid facts of a repaired answer are left out only if the messages are those of one event: a
     batch of several is halved instead, and so the event with the invalid fact gets the note.
     """
-    shown = [message for message in request.messages if _is_shown(message.message)]
+    shown = [message for message in request.messages if prompts.is_shown(message.message)]
     messages = [message for message in shown if prompts.is_numbered(message.message)]
     if not messages:
         return None
@@ -49,16 +49,12 @@ def extract_prompt(request: ExtractionRequest) -> Prompt[Answer[tuple[Fact, ...]
         wishes=prompts.wishes(request.instructions),
         categories=prompts.categories(request.instructions),
         summary=prompts.quoted(summary) if summary else prompts.NOTHING,
-        context=prompts.earlier_turns(turns),
+        context=prompts.turns(turns),
         messages=prompts.transcript(shown),
     )
     parse = partial(parse_facts, messages=messages, instructions=request.instructions)
     one_event = len({sourced.source.event for sourced in messages}) == 1
     return Prompt("extract", text, FactsAnswer, parse, partial(parse, mend=one_event))
-
-
-def _is_shown(message: Message) -> bool:
-    return message.role is not Role.SYSTEM and bool(message.content.strip())
 
 
 def parse_facts(

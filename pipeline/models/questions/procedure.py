@@ -7,7 +7,7 @@ from functools import partial
 from pydantic import BaseModel
 
 from pipeline.domain.facts import Fact, MemoryType
-from pipeline.domain.messages import Role, SourcedMessage
+from pipeline.domain.messages import SourcedMessage
 from pipeline.models import prompts
 from pipeline.models.json_answers import parsed
 from pipeline.models.questions.repair import Prompt
@@ -17,17 +17,13 @@ from pipeline.ports import ExtractionRequest
 
 def procedure_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | None:
     """The prompt for one summary of all messages; None if there is no message with text."""
-    shown = [
-        sourced
-        for sourced in request.messages
-        if sourced.message.role is not Role.SYSTEM and sourced.message.content.strip()
-    ]
+    shown = [sourced for sourced in request.messages if prompts.is_shown(sourced.message)]
     if not shown:
         return None
     text = prompts.render(
         "procedure",
         wishes=prompts.wishes(request.instructions),
-        log=prompts.log(sourced.message for sourced in shown),
+        log=prompts.turns(sourced.message for sourced in shown),
     )
     return Prompt("procedure", text, ProcedureAnswer, partial(parse_procedure, first=shown[0]))
 

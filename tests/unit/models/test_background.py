@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.background import (
     BACKGROUND_TOKENS,
-    CONTEXT_CHARS,
     SUMMARY_TOKENS,
     TURN_TOKENS,
     shortened,
     within_budget,
 )
+from pipeline.models.prompts import CONTEXT_CHARS
 from pipeline.models.questions.extract import extract_prompt
 from pipeline.ports import ExtractionRequest
 from pipeline.text.tokens import tokens

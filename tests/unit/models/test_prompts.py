@@ -95,13 +95,8 @@ def test_times_are_shown_on_the_clock_of_the_speaker():
     assert shown.startswith("said Tuesday 2023-05-09 01:30\n")
 
 
-def test_earlier_turns_are_cut():
-    shown = prompts.earlier_turns([Message(Role.USER, "x" * 1_000)])
-    assert len(shown) < prompts.CONTEXT_CHARS + 20
-
-
 def test_an_empty_section_of_a_prompt_is_shown_as_such():
-    assert prompts.earlier_turns([]) == prompts.wishes(Instructions()) == prompts.NOTHING
+    assert prompts.turns([]) == prompts.wishes(Instructions()) == prompts.NOTHING
 
 
 def test_wishes_come_in_the_owners_words():
