@@ -86,14 +86,13 @@ async def _perform(stage: StageName, batch: Batch, services: Services) -> Finish
             mode = await choose_mode(batch, services.ledger) if asks else None
             return await extract(batch, model=model, memories=memories, mode=mode)
         case Step.RETRIEVE:
-            limit = services.neighbours
             return await retrieve(
                 batch,
                 embedder=embedder,
                 index=chosen.index,
                 memories=memories,
                 words=services.ledger.passages,
-                limit=limit,
+                limit=services.neighbours,
             )
         case Step.CONSOLIDATE:
             lower = await mode_of_started(batch, services.ledger)

@@ -94,7 +94,10 @@ def _applied(changes: Sequence[Change], memories: ScopeMemories) -> Applied:
     statement of the same, and those that say again what was stored as true since a later time.
     """
     by_fact: dict[int, FactMemory] = {}
-    forgotten = {c.memory_id: c.write.position for c in changes if _forgets(c)}
+    deleted = [c for c in changes if c.outcome is Outcome.DELETE]
+    forgotten = {
+        c.memory_id: c.write.position for c in deleted if asks_to_forget(c.write.fact.text)
+    }
     for position, group in groupby(changes, key=lambda change: change.write.position):
         own = list(group)
         if all(forgotten.get(change.memory_id, -1) > position for change in own):
@@ -105,11 +108,6 @@ def _applied(changes: Sequence[Change], memories: ScopeMemories) -> Applied:
     outcomes = tuple(by_fact[position] for position in positions)
     ids = tuple(outcome.memory_id for outcome in outcomes if outcome.memory_id)
     return Applied(tuple(positions), ids, outcomes)
-
-
-def _forgets(change: Change) -> bool:
-    """True if a memory is deleted because a request asks to forget it."""
-    return change.outcome is Outcome.DELETE and asks_to_forget(change.write.fact.text)
 
 
 def _outcome(changes: Sequence[Change], memories: ScopeMemories) -> FactMemory | None:
@@ -218,15 +216,10 @@ def _write(batch: Batch, fact: Fact, decision: Decision, embedded: Vector, vecto
         text=decision.text or fact.text,
         reason=decision.reason,
         target=decision.memory_id,
-        new_id=_new_memory_id(batch, fact, decision.fact),
+        # The same on every retry, another one on a replay.
+        new_id=uuid5(event.id, f"memory:{event.seq}:{decision.fact}"),
         vector=vector,
         fact_vector=embedded,
         event=event,
         said_at=batch.said_at(fact.source),
     )
-
-
-def _new_memory_id(batch: Batch, fact: Fact, position: int) -> UUID:
-    """Return the id of a fact's new memory: the same on every retry, another one on a replay."""
-    event = batch.events[fact.source.event]
-    return uuid5(event.id, f"memory:{event.seq}:{position}")
