@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pipeline.domain.vectors import Vector
 from pipeline.models.wrapped import WrappedEmbedder
@@ -27,16 +27,13 @@ class CachedEmbedder(WrappedEmbedder):
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
         if missing:
             new = dict(zip(missing, await self._embedder.embed(missing), strict=True))
-            self._keep(new)
             vectors |= new
+            self._vectors |= new
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
         return [vectors[text] for text in texts]
 
     def _get(self, text: str) -> Vector | None:
         if text in self._vectors:
             self._vectors.move_to_end(text)
         return self._vectors.get(text)
-
-    def _keep(self, vectors: Mapping[str, Vector]) -> None:
-        self._vectors |= vectors
-        while len(self._vectors) > self._size:
-            self._vectors.popitem(last=False)

@@ -199,7 +199,9 @@ class JsonLLM(ABC):
         Errors: as `chat`; ModelRejected if every format is refused.
         """
         if not self._formats:
-            self._formats = _supported(await self.abilities())
+            can = await self.abilities()
+            known = {Format.JSON_SCHEMA: can.schema, Format.FUNCTION: can.functions}
+            self._formats = [form for form in Format if known.get(form, True)]
         failed = False
         for form in list(self._formats):
             try:
@@ -244,12 +246,6 @@ class JsonLLM(ABC):
                 raise
             self._temperature = False
         return await self._supported_only(messages, limit, **options)
-
-
-def _supported(abilities: Abilities) -> list[Format]:
-    """The formats to try, strictest first, without those that the model is known not to support."""
-    known = {Format.JSON_SCHEMA: abilities.schema, Format.FUNCTION: abilities.functions}
-    return [form for form in Format if known.get(form, True)]
 
 
 def _format_options(form: Format, name: str, schema: Mapping[str, object]) -> dict[str, Any]:

@@ -163,17 +163,13 @@ def of_pins_only(tree: Filter) -> bool:
         case Test():
             return bool(pinned(tree))
         case AllOf(of):
-            return all(of_pins_only(part) for part in of) and not _contradicts(of)
+            # `pinned` keeps one of two values of the same id.
+            pins = {pin for part in of for pin in pinned(part).items()}
+            return all(map(of_pins_only, of)) and len(pins) == len({field for field, _ in pins})
         case AnyOf((part,)):
             return of_pins_only(part)
         case _:
             return False
-
-
-def _contradicts(parts: Sequence[Filter]) -> bool:
-    """True if one id is pinned to two values, of which `pinned` keeps only one."""
-    pins = {pin for part in parts for pin in pinned(part).items()}
-    return len(pins) != len({field for field, _ in pins})
 
 
 def covers(tree: Filter) -> list[dict[str, str]]:

@@ -15,9 +15,7 @@ from pipeline.text.statements.slots import Cardinality
 from pipeline.text.times.past import current_slot
 
 # Values of a fact that its memory keeps, besides text, source, times and categories.
-STRUCTURE = (
-    *("kind", "memory_type", "subject", "attribute", "cardinality", "speaker", "confidence"),
-)
+STRUCTURE = ("kind", "memory_type", "subject", "attribute", "cardinality", "speaker", "confidence")
 
 # Those of them that say what it is about.
 SLOT = ("subject", "attribute", "cardinality")

@@ -27,13 +27,8 @@ class Usage:
     @property
     def columns(self) -> dict[str, Any]:
         """The model with its calls, tokens and cost, by the names of their columns."""
-        return {
-            "model": self.model,
-            "calls": self.calls,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "cost_usd": self.cost_usd,
-        }
+        names = ("model", "calls", "prompt_tokens", "completion_tokens", "cost_usd")
+        return {name: getattr(self, name) for name in names}
 
     def __add__(self, other: Usage) -> Usage:
         costs = [u.cost_usd for u in (self, other) if u.cost_usd is not None]

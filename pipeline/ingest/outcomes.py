@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from uuid import UUID
 
 import structlog
 
@@ -56,7 +55,7 @@ def success(batch: Batch) -> Ending:
         graph_status=related.status if related else None,
         failure_detail=related.detail if related else None,
         note=_note(batch, extracted),
-        left_out=_left_out(batch, extracted),
+        left_out=tuple(batch.events[place].id for place in extracted.left_out) if extracted else (),
         mode=mode_of(batch),
     )
 
@@ -71,11 +70,6 @@ def _note(batch: Batch, extracted: Extracted | None) -> str:
         return nothing
     complete = extracted and extracted.facts and not extracted.left_out
     return NOTHING_WRITTEN if complete else f"{NOTHING_WRITTEN} {nothing}"
-
-
-def _left_out(batch: Batch, extracted: Extracted | None) -> tuple[UUID, ...]:
-    """The events of which the model did not read all text."""
-    return tuple(batch.events[place].id for place in extracted.left_out) if extracted else ()
 
 
 async def settle(

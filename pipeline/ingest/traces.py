@@ -71,10 +71,6 @@ def changes(scope: Scope, changed: Sequence[Change]) -> None:
                 "gen_ai.memory.record.id": str(change.memory_id),
             }
             with tracing.span(operation, attributes) as span:
-                span.text("gen_ai.memory.records", _records(change))
-
-
-def _records(change: Change) -> str:
-    """The memory as the conventions describe it: a JSON list of records."""
-    record = {"id": str(change.memory_id), "content": change.text}
-    return orjson.dumps([record]).decode()
+                # The memory as the conventions describe it: a JSON list of records.
+                record = {"id": str(change.memory_id), "content": change.text}
+                span.text("gen_ai.memory.records", orjson.dumps([record]).decode())

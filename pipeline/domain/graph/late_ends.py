@@ -38,7 +38,8 @@ class LateEnds:
         self._by_edge: dict[_Key, list[LateEnd]] = {}
         for statement in statements:
             for end in said_ends(statement.text):
-                if _is_at_its_date(statement, end):
+                # Not if the words give another date than the time since when it holds.
+                if end.when is None or end.when.first <= statement.since.date() <= end.when.last:
                     self._add(statement, end)
 
     def of(self, relation: str, names: tuple[str, str]) -> Sequence[LateEnd]:
@@ -63,8 +64,3 @@ class LateEnds:
         late = LateEnd(statement, owner[0] if owner else None)
         for relation in end.relations:
             self._by_edge.setdefault((relation, source, destination), []).append(late)
-
-
-def _is_at_its_date(statement: LaterStatement, end: SaidEnd) -> bool:
-    """False if the words give another date than the time since when the statement holds."""
-    return end.when is None or end.when.first <= statement.since.date() <= end.when.last

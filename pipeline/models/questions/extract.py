@@ -154,7 +154,7 @@ class Modality(StrEnum):
 ASSERTED = (Modality.STATED, Modality.PLANNED)
 
 
-def _one_of(values: type[StrEnum], default: StrEnum) -> BeforeValidator:
+def _one_of(values: type[StrEnum], default: StrEnum | None) -> BeforeValidator:
     """A validator that accepts a member's value in any case; other values are the default."""
     members = {str(value): value for value in values}
     return BeforeValidator(lambda value: members.get(str(value).strip().lower(), default))
@@ -174,12 +174,6 @@ def _share(value: object) -> float | None:
     return float(value) if sound else None  # type: ignore[arg-type]
 
 
-def _cardinality(value: object) -> slots.Cardinality | None:
-    """The model's word for the number of an attribute's values; None for anything else."""
-    word = str(value).strip().lower()
-    return slots.Cardinality(word) if word in list(slots.Cardinality) else None
-
-
 Words = Annotated[str | None, BeforeValidator(_words)]
 
 
@@ -194,7 +188,7 @@ class FactRow(BaseModel):
     kind: Annotated[FactKind, _one_of(FactKind, FactKind.OTHER)] = FactKind.OTHER
     subject: Words = None
     attribute: Words = None
-    values: Annotated[slots.Cardinality | None, BeforeValidator(_cardinality)] = None
+    values: Annotated[slots.Cardinality | None, _one_of(slots.Cardinality, None)] = None
     when: Words = None
     modality: Annotated[Modality, _one_of(Modality, Modality.STATED)] = Modality.STATED
     confidence: Annotated[float | None, BeforeValidator(_share)] = None

@@ -53,7 +53,7 @@ def near_answers(
     sure = [
         set(answer.terms[:MOST_TERMS])
         for answer in answers
-        if max(_evidence(answer), default=0) >= SURE
+        if (answer.score.evidence or 0.0) >= SURE
     ]
     if not sure:
         return []
@@ -134,7 +134,3 @@ def _capitals(text: str) -> list[str]:
     """The terms of all words of a text with a capital."""
     words = (match[0] for match in _WORD.finditer(text))
     return [term for word in words if word[0].isupper() for term in terms.terms(word)]
-
-
-def _evidence(candidate: Candidate) -> Sequence[float]:
-    return candidate.score.by_topic or (candidate.score.evidence or 0.0,)
