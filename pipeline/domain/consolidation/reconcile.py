@@ -209,8 +209,12 @@ def _with_named(own: list[Write], memories: ScopeMemories) -> list[Write]:
     return [*others, replace(delete, text=request)]
 
 
-def _not_stored(write: Write) -> Change:
-    return Change(write, Outcome.NOOP, None, write.text, f"{write.reason} ({NO_MEMORY})")
+def _noop(
+    write: Write, why: str, memory: Memory | None = None, *, text: str | None = None
+) -> Change:
+    """A NOOP, on a memory if there is one, with `why` appended to its reason."""
+    memory_id, reason = memory.id if memory else None, f"{write.reason} ({why})"
+    return Change(write, Outcome.NOOP, memory_id, text or write.text, reason, memory)
 
 
 def _stores(change: Change) -> bool:
@@ -260,8 +264,7 @@ def _said_again(memory: Memory, write: Write, memories: ScopeMemories) -> Change
     until = write.event.options.expiration_date
     fixed = memory.immutable or memory.protection is not None
     if fixed or write.said_at < memory.said_at or memories.is_over(until):
-        reason = f"{write.reason} (It has expired.)"
-        return Change(write, Outcome.NOOP, memory.id, write.fact.text, reason, memory)
+        return _noop(write, "It has expired.", memory, text=write.fact.text)
     metadata = {**memory.metadata, **write.event.options.metadata}
     after = replace(memory, expiration_date=until, metadata=metadata)
     again = replace(write, outcome=Outcome.UPDATE, reason=f"{write.reason} (It had expired.)")
@@ -379,8 +382,7 @@ def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored
     withheld = suggestion if refusal.suggested else None
     why = f"{write.outcome} withheld: {refusal.reason}"
     if stored or _is_request(replace(write, text=write.fact.text)):
-        reason = f"{write.reason} ({why})"
-        noop = Change(write, Outcome.NOOP, target.id, write.fact.text, reason, target)
+        noop = _noop(write, why, target, text=write.fact.text)
         return replace(noop, suggestion=withheld)
     return replace(_add(_with_fact_text(write, why), memories), suggestion=withheld)
 
@@ -390,27 +392,18 @@ def _superseded(target: Memory, write: Write, memories: ScopeMemories) -> Change
 
     Once, if it is older than several memories; not if another decision on the fact has stored it.
     """
-    reason = f"{write.reason} (The memory was said later.)"
-    statement = _with_fact_text(write, "The memory was said later.")
+    why = "The memory was said later."
+    statement, noop = _with_fact_text(write, why), _noop(write, why, target, text=write.fact.text)
     if _is_request(statement):
-        return _not_stored(statement)
+        return _noop(statement, NO_MEMORY)
     if (forgotten := _forgotten(statement, memories)) is not None:
         return forgotten
     if write.new_id in memories.by_id:
-        return Change(write, Outcome.NOOP, target.id, write.fact.text, reason, target)
+        return noop
     older = _new_memory(statement, memories)
     older = replace(older, state="RETIRED", superseded_by=target.id)
     memories.put(older)
-    return Change(
-        write,
-        Outcome.NOOP,
-        target.id,
-        write.fact.text,
-        reason,
-        target,
-        after=older,
-        vector=write.fact_vector,
-    )
+    return replace(noop, after=older, vector=write.fact_vector)
 
 
 def _repeat(write: Write, memories: ScopeMemories) -> Change:
@@ -434,7 +427,7 @@ def _with_fact_text(write: Write, why: str) -> Write:
 def _add(write: Write, memories: ScopeMemories) -> Change:
     """Add a memory; a NOOP if an active memory has the text, or if it is a request to forget."""
     if _is_request(write):
-        return _not_stored(write)
+        return _noop(write, NO_MEMORY)
     if (same := _same_text(write, memories)) is not None:
         return same
     memory = _new_memory(write, memories)
@@ -527,16 +520,14 @@ def _same_text(write: Write, memories: ScopeMemories) -> Change | None:
     memory = memories.by_id[memory_id]
     if memories.is_over(memory.expiration_date):
         return _said_again(memory, write, memories)
-    reason = f"{write.reason} (This text is already stored.)"
-    return Change(write, Outcome.NOOP, memory_id, write.text, reason, memory)
+    return _noop(write, "This text is already stored.", memory)
 
 
 def _forgotten(write: Write, memories: ScopeMemories) -> Change | None:
     """A NOOP if a person has deleted the text since the event was accepted, else None."""
     if (write.event.id, text_hash(write.text)) not in memories.forgotten:
         return None
-    reason = f"{write.reason} (A person has deleted this text.)"
-    return Change(write, Outcome.NOOP, None, write.text, reason)
+    return _noop(write, "A person has deleted this text.")
 
 
 def _next_version(write: Write, memories: ScopeMemories, before: Memory, after: Memory) -> Change:
