@@ -63,13 +63,6 @@ class Work:
     one_stage: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ActivationEnd:
-    """The end of an activation, with the hint for the lane's next one, if there is one."""
-
-    hint: Hint | None
-
-
 async def run_stage(
     hint: Hint, *, owner: UUID, services: Services, leases: Leases, one_stage: bool = False
 ) -> Hint | None:
@@ -118,8 +111,8 @@ async def _run(work: Work, services: Services, leases: Leases) -> Hint | None:
         return await (lanes.end_cancelled(activation) if cancelled else lanes.restart(activation))
     if activation.counted and can_gather(batch):
         gathered = await _gathered(activation, batch, services)
-        if isinstance(gathered, ActivationEnd):
-            return gathered.hint
+        if not isinstance(gathered, Batch):
+            return gathered
         batch = gathered
     event_ids = [str(event.id) for event in batch.events]
     with structlog.contextvars.bound_contextvars(
@@ -147,8 +140,8 @@ async def _run(work: Work, services: Services, leases: Leases) -> Hint | None:
 
 async def _gathered(
     activation: Activation, batch: Batch, services: Services
-) -> ActivationEnd | Batch:
-    """The part of the batch that runs now, or the end of the activation while all of it waits."""
+) -> Hint | Batch | None:
+    """The part of the batch that runs now, or the lane's next hint while all of it waits."""
     assert batch.gather is not None  # see can_gather
     lanes, events = services.ledger.lanes, batch.events
     more_behind = activation.accepted_seq > events[-1].seq
@@ -156,7 +149,7 @@ async def _gathered(
     if number == 0:
         delay_s = batch.gather.seconds - batch.age_s
         log.info("events_gather", lane_id=str(activation.lane_id), events=len(events))
-        return ActivationEnd(await lanes.gather(activation, batch, delay_s=delay_s))
+        return await lanes.gather(activation, batch, delay_s=delay_s)
     return batch if number == len(events) else await lanes.shorten_batch(activation, batch, number)
 
 
@@ -176,8 +169,8 @@ async def _stages(work: Work, batch: Batch, services: Services) -> Hint | None:
                 raise
             except Exception as error:  # noqa: BLE001  the stage boundary
                 return await _way_out(error, activation, batch, services)
-        if isinstance(result, ActivationEnd):
-            return result.hint
+        if not isinstance(result, Batch):
+            return result
         batch = result
 
 
@@ -199,12 +192,12 @@ async def _way_out(
     return await outcomes.fail(activation, batch, code, detail, services)
 
 
-async def _stage(work: Work, batch: Batch, services: Services) -> ActivationEnd | Batch:
-    """Run the stage and commit it. Returns the batch with its output if the lane stays."""
+async def _stage(work: Work, batch: Batch, services: Services) -> Hint | Batch | None:
+    """Run the stage and commit it. Returns the batch if the lane stays, else its next hint."""
     activation, lanes = work.activation, services.ledger.lanes
     if activation.stage in batch.outputs:  # a worker died after it saved the last stage
         ending = outcomes.success(batch)
-        return ActivationEnd(await outcomes.settle(activation, batch, ending, services))
+        return await outcomes.settle(activation, batch, ending, services)
     started = time.perf_counter()
     for tries in range(MOST_TRIES):
         try:
@@ -215,7 +208,7 @@ async def _stage(work: Work, batch: Batch, services: Services) -> ActivationEnd 
             raise
         except Outdated:
             log.info("decisions_outdated")
-            return ActivationEnd(await lanes.retrieve_again(activation))
+            return await lanes.retrieve_again(activation)
         await _count_failed(activation, finished.usage.failed, services)
         usage = replace(finished.usage, failed=())
         try:
@@ -233,7 +226,7 @@ async def _stage(work: Work, batch: Batch, services: Services) -> ActivationEnd 
 
 async def _commit(
     work: Work, batch: Batch, finished: Finished, started: float, services: Services
-) -> ActivationEnd | Batch:
+) -> Hint | Batch | None:
     """Commit the result of the stage; settling the batch is a commit of its own."""
     activation, lanes, next_stage = work.activation, services.ledger.lanes, finished.next_stage
     ms = (time.perf_counter() - started) * 1000
@@ -256,10 +249,8 @@ async def _commit(
     if stays:
         return batch
     if hint is not None:
-        return ActivationEnd(replace(hint, at_once=quick))
-    return ActivationEnd(
-        await outcomes.settle(activation, batch, outcomes.success(batch), services)
-    )
+        return replace(hint, at_once=quick)
+    return await outcomes.settle(activation, batch, outcomes.success(batch), services)
 
 
 def _failed(code: str, usage: Usage, started: float) -> list[FailedTry]:
