@@ -99,15 +99,7 @@ async def _others(ids: Sequence[UUID], where: Where, ledger: SearchStores) -> di
     """Verdicts on ids that are no candidates."""
     if not ids:
         return {}
-    memories = await ledger.memories.active(where.project_id, ids)
-    current = {memory.id for memory in memories}
-    keys = [PassageKey(id_) for id_ in current]
-    matching = {key.id for key in await ledger.passages.matching(where, keys)}
-    return {
-        id_: Verdict.UNKNOWN
-        if id_ not in current
-        else Verdict.NOT_A_CANDIDATE
-        if id_ in matching
-        else Verdict.FILTERED
-        for id_ in ids
-    }
+    current = [memory.id for memory in await ledger.memories.active(where.project_id, ids)]
+    matching = await ledger.passages.matching(where, [PassageKey(id_) for id_ in current])
+    verdicts = dict.fromkeys(ids, Verdict.UNKNOWN) | dict.fromkeys(current, Verdict.FILTERED)
+    return verdicts | dict.fromkeys((key.id for key in matching), Verdict.NOT_A_CANDIDATE)
