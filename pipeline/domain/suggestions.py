@@ -81,19 +81,11 @@ def shown_changes(
 ) -> list[ShownChange]:
     """The changes that a suggestion would make to its targets, given as ids with their texts."""
     if kind is SuggestionKind.DELETE or text is None:
-        return [
-            ShownChange(memory_id, before, None, None, _values(before))
-            for memory_id, before in targets
-        ]
-    [(anchor, first), *merged] = targets
+        return [ShownChange(key, before, None, None, _values(before)) for key, before in targets]
+    [(anchor, first), *others] = targets
     changed = ShownChange(anchor, first, text, None, _lost(first, text))
-    return [
-        changed,
-        *(
-            ShownChange(memory_id, before, None, anchor, _lost(before, text))
-            for memory_id, before in merged
-        ),
-    ]
+    merged = (ShownChange(key, before, None, anchor, _lost(before, text)) for key, before in others)
+    return [changed, *merged]
 
 
 def _values(text: str | None) -> tuple[str, ...]:

@@ -12,12 +12,10 @@ from pipeline.lanes.effects import MemoryEffects
 
 def without_effects(finished: Finished) -> Finished:
     """The result of a stage as a dry run saves it: its output, and the receipt it would write."""
-    match finished.effects:
-        case MemoryEffects() as effects:
-            output = {**finished.output, "receipt": _receipt(effects)}
-            return replace(finished, output=output, effects=None)
-        case _:
-            return replace(finished, effects=None)
+    output = finished.output
+    if isinstance(finished.effects, MemoryEffects):
+        output = {**output, "receipt": _receipt(finished.effects)}
+    return replace(finished, output=output, effects=None)
 
 
 def _receipt(effects: MemoryEffects) -> list[dict[str, Any]]:

@@ -126,13 +126,9 @@ class Circuits(LedgerStore):
         delay = timedelta(seconds=min(retry_after_s or 0.0, LONGEST_S))
         count = FAILURES if retry_after_s else 1
         later = func.now() + max(delay, PROBE_EVERY)
+        last = {"cause": cause, "code": code}
         row = insert(cooldowns).values(
-            provider=provider,
-            failures=count,
-            probe_at=later,
-            project_id=only,
-            cause=cause,
-            code=code,
+            provider=provider, failures=count, probe_at=later, project_id=only, **last
         )
         upsert = row.on_conflict_do_update(
             index_elements=[cooldowns.c.provider],
@@ -140,8 +136,7 @@ class Circuits(LedgerStore):
                 "failures": cooldowns.c.failures + count,
                 "probe_at": func.greatest(cooldowns.c.probe_at, later),
                 "project_id": case((cooldowns.c.project_id == only, cooldowns.c.project_id)),
-                "cause": cause,
-                "code": code,
+                **last,
             },
         )
         await execute(self._single, upsert)

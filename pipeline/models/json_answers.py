@@ -123,8 +123,9 @@ def answer_schema(shape: type[BaseModel]) -> Mapping[str, object]:
 
 def _strict(schema: Mapping[str, Any]) -> dict[str, object]:
     """The schema, recursively, with only the keywords that strict structured output supports."""
-    strict: dict[str, object] = {key: schema[key] for key in _AS_IS if key in schema}
-    for key in _MAPS:
+    as_is = ("type", "enum", "$ref")
+    strict: dict[str, object] = {key: schema[key] for key in as_is if key in schema}
+    for key in ("properties", "$defs"):
         if key in schema:
             strict[key] = {name: _strict(part) for name, part in schema[key].items()}
     if "items" in schema:
@@ -134,7 +135,3 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, object]:
     if "properties" in schema:
         strict |= {"required": list(schema["properties"]), "additionalProperties": False}
     return strict
-
-
-_AS_IS = ("type", "enum", "$ref")
-_MAPS = ("properties", "$defs")

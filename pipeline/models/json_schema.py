@@ -98,15 +98,9 @@ class _Reader:
         """Target of the schema's `$ref` or first alternative, one step; None if it has neither."""
         if isinstance(reference := schema.get("$ref"), str):
             return self._at(reference)
-        options = (
-            option for key in ("anyOf", "oneOf", "allOf") for option in _list(schema.get(key))
-        )
-        real = (
-            option
-            for option in options
-            if isinstance(option, Mapping) and option.get("type") != "null"
-        )
-        return next(real, None)
+        lists = [_list(schema.get(key)) for key in ("anyOf", "oneOf", "allOf")]
+        objects = (option for options in lists for option in options if isinstance(option, Mapping))
+        return next((option for option in objects if option.get("type") != "null"), None)
 
     def _at(self, reference: str) -> Mapping[str, Any]:
         node: Any = self._root

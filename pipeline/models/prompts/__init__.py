@@ -134,10 +134,7 @@ def categories(instructions: Instructions) -> str:
     meanings = offered(instructions)
     if meanings is BUILT_IN:
         return ", ".join(meanings)
-    return lines(
-        f"{quoted(name)}: {quoted(meaning)}" if meaning else quoted(name)
-        for name, meaning in meanings.items()
-    )
+    return lines(_described({quoted(name): meaning for name, meaning in meanings.items()}))
 
 
 def _turn(message: Message, content: str) -> str:

@@ -146,12 +146,6 @@ class RelationsAnswer(BaseModel):
 
 
 def _relation(row: RelationRow, kinds: dict[str, str]) -> Relation:
-    def entity(name: str) -> Entity:
-        return Entity(name, kinds.get(name_key(name), "person"))
-
-    return Relation(
-        source=entity(row.source),
-        relation=row.relation,
-        destination=entity(row.target),
-        fact=row.fact - 1,
-    )
+    names = (row.source, row.target)
+    source, destination = (Entity(name, kinds.get(name_key(name), "person")) for name in names)
+    return Relation(source, row.relation, destination, row.fact - 1)

@@ -78,15 +78,11 @@ def scale(embedder: str, configured: str | None = None) -> Scale:
 def parse(text: str) -> Scale:
     """A scale written as `cosine:score,…`. Errors: InvalidInput."""
     try:
-        points = [_point(pair) for pair in text.split(",")]
+        pairs = [pair.split(":") for pair in text.split(",")]
+        points = [(float(cosine), float(score)) for cosine, score in pairs]
     except ValueError:
         raise InvalidInput(f"{text!r} is not a scale. {FORM}.") from None
     steps = list(zip([(-1.0, -1.0), *points], [*points, (1.0, 1.0)], strict=True))
     if any(after[0] <= before[0] or after[1] <= before[1] for before, after in steps):
         raise InvalidInput(f"{text!r} does not increase. {FORM}, below 1:1.")
     return Scale(((points[0][0] - 0.1, 0.0), *points) if points[0][1] > 0 else tuple(points))
-
-
-def _point(pair: str) -> tuple[float, float]:
-    cosine, score = pair.split(":")
-    return float(cosine), float(score)
