@@ -66,11 +66,6 @@ class Load:
     oldest_s: float = 0.0
 
     @property
-    def busy_lanes(self) -> int:
-        """Number of lanes that are not idle, over all projects."""
-        return sum(self.lanes.values())
-
-    @property
     def lag_s(self) -> float:
         """Seconds until the ready events are done, at the measured rate.
 
@@ -118,7 +113,7 @@ def admit(scope: Scope, load: Load, limits: Limits, *, low: bool = False) -> Non
     limits = limits.of_low() if low else limits
     depth = load.deep.get(scope.lane_id, 0)
     if depth >= limits.scope_events:
-        per_lane = load.drained_per_s / max(load.busy_lanes, 1)
+        per_lane = load.drained_per_s / max(sum(load.lanes.values()), 1)
         after = retry_after_s(depth - limits.scope_events, per_lane)
         raise Overloaded(
             f"{depth} events of this user, agent, app and run wait already.", retry_after_s=after

@@ -83,11 +83,6 @@ class Query:
         return not self.scale.only_latin or is_latin(self.text)
 
     @property
-    def explains(self) -> bool:
-        """Tell if the query asks for explanations."""
-        return self.explain is None or bool(self.explain)
-
-    @property
     def turns_asked(self) -> tuple[str, ...]:
         """The question and the turns before it, newest first."""
         return (self.text, *self.earlier)

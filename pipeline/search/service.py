@@ -423,7 +423,7 @@ def _measure(
     ranked: Sequence[Candidate], query: Query, embedded: EmbeddedQuery, dense: DenseHits
 ) -> None:
     """Set closeness and evidence of the candidates, if the query needs them."""
-    if query.is_cut or query.explains:
+    if query.is_cut or query.explain is None or query.explain:
         set_closeness(ranked)
     if query.measures_evidence:
         set_evidence(

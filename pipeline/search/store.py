@@ -207,7 +207,7 @@ class Passages(LedgerStore):
     def _counting(self, where: Where) -> tuple[Hashable, Count]:
         """The key of the statistics of a scope, and the function that counts them."""
         scope = (where.project_id, tuple(sorted(where.pins.items())))
-        return scope, partial(self._count_words, where.of_pins)
+        return scope, partial(self._count_words, Where.of_ids(where.project_id, where.pins))
 
     async def _count_words(self, where: Where) -> WordStatistics | None:
         """Count the words of the newest texts, and the texts; the books have the number of many.

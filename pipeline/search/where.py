@@ -118,11 +118,6 @@ class Where:
         """The project that is searched."""
         return ProjectId(self.values["in_project"])
 
-    @property
-    def of_pins(self) -> Where:
-        """All current memories with the pinned ids."""
-        return Where.of_ids(self.project_id, self.pins)
-
     def with_vectors(self, *, turns: bool) -> Where | None:
         """Select the passages with vectors: no turns unless `turns`. None if none are left."""
         if turns or not self.shape.turns:
