@@ -6,7 +6,6 @@ Any number of processes can run it at once: each locks rows that no other one ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -61,7 +60,7 @@ class Retention:
 
     async def forget_answers(self) -> int:
         """Delete answers of dry runs after their lifetime. Returns their number."""
-        return await self._delete(statement("forget_answers"), {})
+        return await self._rows("kept_answers", "expires_at", timedelta(0))
 
     async def forget_private_runs(self) -> int:
         """Delete ended private runs older than `outputs_for`. Returns their number.
@@ -101,8 +100,7 @@ class Retention:
 
     async def _older(self, query: TextClause, age: timedelta | None) -> int:
         """Delete rows older than `age`; none without an age."""
-        return 0 if age is None else await self._delete(query, {"age": age})
-
-    async def _delete(self, query: TextClause, values: Mapping[str, timedelta]) -> int:
+        if age is None:
+            return 0
         single = self.engine.execution_options(isolation_level="AUTOCOMMIT")
-        return await execute(single, query, {**values, "limit": A_SHARE})
+        return await execute(single, query, {"age": age, "limit": A_SHARE})
