@@ -103,7 +103,7 @@ async def delete_organization(api: Given, admin: OrganizationAdmin) -> DoneJson:
     stores, organization_id = api.stores, admin.project.organization_id
     if (await stores.ledger.projects.organization(organization_id)).operator:
         raise Forbidden("The organization this server was started with cannot be deleted.")
-    await erasure.remove_organization(
+    await erasure.remove(
         organization_id, deletion=stores.ledger.project_deletion, index=stores.index
     )
     api.keys.forget()

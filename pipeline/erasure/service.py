@@ -10,10 +10,9 @@ from an empty scope. Messages in the broker carry only ids of lanes, so there is
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
-from functools import partial
 from uuid import UUID
 
 import structlog
@@ -96,39 +95,22 @@ class SessionEnds:
         return event_id is not None
 
 
-async def remove(project: Project, *, deletion: ProjectDeletion, index: VectorIndex) -> None:
-    """Delete an empty project with its vectors. Safe to repeat after a failure at any point.
-
-    A deletion that fails changes nothing, except that vectors are written again.
-    Errors: Conflict while it is not empty; StoreUnavailable if its vectors cannot be deleted.
-    """
-    ids = await deletion.begin(project)
-    async with _kept_if_it_fails(partial(deletion.keep, project)):
-        await index.drop(await index.holding(SoughtIds(ids)))
-        await deletion.remove(project)
-
-
-async def remove_organization(
-    organization_id: OrganizationId, *, deletion: ProjectDeletion, index: VectorIndex
+async def remove(
+    which: Project | OrganizationId, *, deletion: ProjectDeletion, index: VectorIndex
 ) -> None:
-    """Delete an organization whose projects are all empty. Safe to repeat after any failure.
+    """Delete an empty project, or an organization whose projects are all empty, with its vectors.
 
-    Errors: as `remove`.
+    Safe to repeat after a failure at any point. A deletion that fails changes nothing, except that
+    vectors are written again. Errors: Conflict while a project is not empty; StoreUnavailable if
+    its vectors cannot be deleted.
     """
-    ids = await deletion.begin_organization(organization_id)
-    async with _kept_if_it_fails(partial(deletion.keep_organization, organization_id)):
-        await index.drop(await index.holding(SoughtIds(ids)))
-        await deletion.remove_organization(organization_id)
-
-
-@asynccontextmanager
-async def _kept_if_it_fails(keep: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Call `keep` if the block fails; if that fails too, the mark ends by itself."""
+    ids = await deletion.begin(which)
     try:
-        yield
+        await index.drop(await index.holding(SoughtIds(ids)))
+        await deletion.remove(which)
     except (Conflict, StageError, LedgerUnavailable):
-        with suppress(LedgerUnavailable):
-            await keep()
+        with suppress(LedgerUnavailable):  # then the mark ends by itself
+            await deletion.keep(which)
         raise
 
 

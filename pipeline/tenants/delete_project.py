@@ -51,116 +51,81 @@ NOT_EMPTY = (
 
 
 class ProjectDeletion(LedgerStore):
-    """Delete a project or an organization in two steps: `begin`, then `remove`.
+    """Delete a project, or an organization with all its projects, in two steps: `begin`, `remove`.
 
     Between the steps the caller deletes from the vector index the ids that `begin` returned; adds
     are refused. If the second step is refused, `keep` ends the deletion: nothing was hidden.
     """
 
-    async def begin(self, project: Project) -> Sequence[UUID]:
-        """Refuse adds to a project from now on. Returns the ids that the vector index may have.
+    async def begin(self, which: Project | OrganizationId) -> Sequence[UUID]:
+        """Refuse adds to the projects from now on. Returns the ids that the vector index may have.
 
-        The caller deletes them from the index. In case that its process ends, the refusal ends by
-        itself after ten minutes (accept.sql). Errors: Conflict, as `remove`.
+        These are the turns, and memories in a new index. The caller deletes them from the index. In
+        case that its process ends, the refusal ends by itself after ten minutes (accept.sql).
+        Errors: Conflict, as `remove`.
         """
         async with self._engine.begin() as connection:
-            return await _begin(connection, await self._refuse(connection, project))
+            ids = await _locked_empty(connection, which)
+            begun = update(projects).where(projects.c.id.in_(ids)).values(deleting_at=func.now())
+            await connection.execute(begun)
+            built = select(rebuilt.c.memory_id).where(rebuilt.c.memory_id.in_(_memories_of(ids)))
+            return (await connection.scalars(union_all(_turns_of(ids), built))).all()
 
-    async def remove(self, project: Project) -> None:
-        """Delete a project with its keys, members, replays and every other row of it.
+    async def remove(self, which: Project | OrganizationId) -> None:
+        """Delete the projects with their keys, members, replays and every other row of them.
 
-        Errors: Conflict while it has active memories, open events or vectors not yet written to the
-        index, or if the organization would be left without a lasting admin key.
+        Errors: Conflict while one has active memories, open events or vectors not yet written to
+        the index, or if the organization would be left without a lasting admin key.
         """
         async with self._engine.begin() as connection:
-            ids = await self._refuse(connection, project)
+            ids = await _locked_empty(connection, which)
             for gone in _deletes(ids):
                 await connection.execute(gone)
+            if not isinstance(which, Project):
+                await connection.execute(delete(organizations).where(organizations.c.id == which))
             await _end_books(connection, ids)
 
-    async def keep(self, project: Project) -> None:
-        """Accept adds to a project again, and have its vectors written again.
+    async def keep(self, which: Project | OrganizationId) -> None:
+        """Accept adds to the projects again, and have their turns written to the index again.
 
         After a deletion that was refused or did not finish.
         """
+        marked = and_(_is_one_of(which), projects.c.deleting_at.is_not(None))
         async with self._engine.begin() as connection:
-            await _keep(connection, projects.c.id == project.id)
-
-    async def begin_organization(self, organization_id: OrganizationId) -> Sequence[UUID]:
-        """Like `begin`, for all projects of an organization."""
-        async with self._engine.begin() as connection:
-            ids = await self._refuse_organization(connection, organization_id)
-            return await _begin(connection, ids)
-
-    async def keep_organization(self, organization_id: OrganizationId) -> None:
-        """Like `keep`, for all projects of an organization."""
-        async with self._engine.begin() as connection:
-            await _keep(connection, projects.c.organization_id == organization_id)
-
-    async def remove_organization(self, organization_id: OrganizationId) -> None:
-        """Delete an organization with its projects and keys. Errors: Conflict, as `remove`."""
-        async with self._engine.begin() as connection:
-            ids = await self._refuse_organization(connection, organization_id)
-            for gone in _deletes(ids):
-                await connection.execute(gone)
-            await connection.execute(
-                delete(organizations).where(organizations.c.id == organization_id)
-            )
-            await _end_books(connection, ids)
-
-    async def _refuse_organization(
-        self, connection: AsyncConnection, organization_id: OrganizationId
-    ) -> Sequence[UUID]:
-        """Lock all projects and replays of an organization and return their ids.
-
-        Errors: Conflict if one of them is not empty.
-        """
-        await lock_organization(connection, organization_id)
-        mine = projects.c.organization_id == organization_id
-        # The row locks block new adds until this transaction ends; then the projects are gone.
-        own = (await connection.scalars(locked(projects, mine))).all()
-        shadowed = select(shadows.c.id).where(among(shadows.c.project_id, own))
-        ids = [*own, *(await connection.scalars(shadowed)).all()]
-        await _refuse_unless_empty(connection, ids)
-        return ids
-
-    async def _refuse(self, connection: AsyncConnection, project: Project) -> Sequence[UUID]:
-        """Lock the project and its replays and return their ids.
-
-        Errors: Conflict if one is not empty, or if its keys include the last lasting admin key.
-        """
-        await lock_organization(connection, project.organization_id)
-        shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
-        # The row lock blocks new adds until this transaction ends; then the project is gone.
-        await connection.execute(locked(projects, projects.c.id == project.id))
-        ids = [project.id, *(await connection.scalars(shadowed)).all()]
-        await _refuse_unless_empty(connection, ids)
-        await keep_one_admin(
-            connection,
-            project.organization_id,
-            without=api_keys.c.project_id == project.id,
-        )
-        return ids
+            ids = (await connection.scalars(locked(projects, marked))).all()
+            unmarked = update(projects).where(projects.c.id.in_(ids)).values(deleting_at=None)
+            await connection.execute(unmarked)
+            stale = locked(turn_vectors, turn_vectors.c.id.in_(_turns_of(ids)))
+            again = update(turn_vectors).where(turn_vectors.c.id.in_(stale))
+            await connection.execute(again.values(version=turn_vectors.c.version + 1))
 
 
-async def _begin(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[UUID]:
-    """Mark the locked projects. Returns the ids of their turns and of memories in a new index."""
-    await connection.execute(
-        update(projects).where(projects.c.id.in_(ids)).values(deleting_at=func.now())
-    )
-    built = select(rebuilt.c.memory_id).where(rebuilt.c.memory_id.in_(_memories_of(ids)))
-    return (await connection.scalars(union_all(_turns_of(ids), built))).all()
+def _is_one_of(which: Project | OrganizationId) -> ColumnElement[bool]:
+    """Match the project, or those of the organization."""
+    if isinstance(which, Project):
+        return projects.c.id == which.id
+    return projects.c.organization_id == which
 
 
-async def _keep(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
-    """Take back the mark of these projects; their turns are stale in the index."""
-    marked = and_(which, projects.c.deleting_at.is_not(None))
-    ids = (await connection.scalars(locked(projects, marked))).all()
-    unmarked = update(projects).where(projects.c.id.in_(ids)).values(deleting_at=None)
-    await connection.execute(unmarked)
-    stale = locked(turn_vectors, turn_vectors.c.id.in_(_turns_of(ids)))
-    again = {"version": turn_vectors.c.version + 1}
-    await connection.execute(update(turn_vectors).where(turn_vectors.c.id.in_(stale)).values(again))
+async def _locked_empty(
+    connection: AsyncConnection, which: Project | OrganizationId
+) -> Sequence[UUID]:
+    """Lock the projects and their replays and return their ids.
+
+    Errors: Conflict if one is not empty, or if the keys of a single project include the last
+    lasting admin key of the organization.
+    """
+    organization_id = which.organization_id if isinstance(which, Project) else which
+    await lock_organization(connection, organization_id)
+    # The row locks block new adds until this transaction ends; then the projects are gone.
+    own = (await connection.scalars(locked(projects, _is_one_of(which)))).all()
+    shadowed = select(shadows.c.id).where(among(shadows.c.project_id, own))
+    ids = [*own, *(await connection.scalars(shadowed)).all()]
+    await _refuse_unless_empty(connection, ids)
+    if isinstance(which, Project):
+        without = api_keys.c.project_id == which.id
+        await keep_one_admin(connection, organization_id, without=without)
+    return ids
 
 
 def _memories_of(ids: Sequence[UUID]) -> Select[UUID]:

@@ -487,9 +487,7 @@ async def test_an_organization_that_is_deleted_waits_for_what_its_projects_accep
         mine = select(projects.c.id).where(projects.c.id == gone.id)
         await accepting.execute(mine.with_for_update(read=True, key_share=True))
         await accepting.execute(insert(lanes).values(lane))
-        removing = asyncio.create_task(
-            ledger.project_deletion.remove_organization(gone.organization_id)
-        )
+        removing = asyncio.create_task(ledger.project_deletion.remove(gone.organization_id))
         await wait_until(lambda: is_blocked(engine), within_s=60, what="the lock")
     await removing
     async with ledger.engine.connect() as connection:

@@ -224,7 +224,7 @@ async def test_an_organization_deleted_after_that_leaves_exact_books(
     await age_erasures(engine)
     limited = Retention(engine.ledger.engine, keys_for=DAY, outputs_for=None, erased_for=DAY)
     await limited.forget_erased()
-    await engine.ledger.project_deletion.remove_organization(engine.project.organization_id)
+    await engine.ledger.project_deletion.remove(engine.project.organization_id)
     assert (await engine.ledger.balance.totals()).balanced
     left = "SELECT kind FROM books WHERE amount <> 0 AND owner = ''"
     assert (await execute(engine, left)).all() == []

@@ -150,7 +150,7 @@ async def test_a_deleted_organization_leaves_the_server(service: Service, ledger
     while await index.catch_up():
         pass
     gone = service.engine.project.organization_id
-    await erasure.remove_organization(gone, deletion=ledger.project_deletion, index=index)
+    await erasure.remove(gone, deletion=ledger.project_deletion, index=index)
     await mirror(service).catch_up()
     assert await mirror(service).mirror.counts() == (0, 0)
 
