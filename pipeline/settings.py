@@ -13,13 +13,12 @@ import difflib
 import ipaddress
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     Field,
     SecretStr,
@@ -494,36 +493,29 @@ class Settings(BaseSettings):
 
 def known_names() -> set[str]:
     """Names of all environment variables that are settings."""
-    names = set()
-    for name, info in Settings.model_fields.items():
-        names.add(PREFIX + name.upper())
-        names |= {f"{PREFIX}{name.upper()}__{sub.upper()}" for sub in _parts(info.annotation)}
-    return names
-
-
-def _parts(annotation: Any) -> Iterable[str]:
-    """Names of the fields of a group of settings; none if the type is not a group."""
-    if not isinstance(annotation, type):
-        return ()
-    if is_dataclass(annotation):
-        return (field.name for field in fields(annotation))
-    return annotation.model_fields if issubclass(annotation, BaseModel) else ()
+    return {name for name, _ in _variables()}
 
 
 def secret_names() -> set[str]:
     """Names of the variables whose values are secret."""
-    names = set()
+    return {name for name, kind in _variables() if SecretStr in (kind, *get_args(kind))}
+
+
+def _variables() -> Iterator[tuple[str, Any]]:
+    """All environment variables that are settings, each with its type."""
     for name, info in Settings.model_fields.items():
-        if SecretStr in (info.annotation, *get_args(info.annotation)):
-            names.add(PREFIX + name.upper())
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            secrets = (
-                part
-                for part, inner in info.annotation.model_fields.items()
-                if SecretStr in get_args(inner.annotation)
-            )
-            names |= {f"{PREFIX}{name.upper()}__{part.upper()}" for part in secrets}
-    return names
+        variable = PREFIX + name.upper()
+        yield variable, info.annotation
+        for part, kind in _parts(info.annotation):
+            yield f"{variable}__{part.upper()}", kind
+
+
+def _parts(annotation: Any) -> list[tuple[str, Any]]:
+    """The fields of a group of settings with their types; none if the type is not a group."""
+    if is_dataclass(annotation):
+        return [(part.name, part.type) for part in fields(annotation)]
+    models = annotation.model_fields if hasattr(annotation, "model_fields") else {}
+    return [(name, info.annotation) for name, info in models.items()]
 
 
 def given_names() -> list[str]:
