@@ -65,7 +65,7 @@ async def resolve(
         identity,
         keep=request.kept_id,
         text=request.text,
-        ledger=stores.ledger,
+        conflicts=stores.ledger.conflicts,
         embedder=stores.embedder,
         index=stores.index,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
 from uuid import UUID
 
 import structlog
@@ -16,21 +15,13 @@ from pipeline.vector_index.index import VectorIndex
 log = structlog.get_logger()
 
 
-class ConflictStores(Protocol):
-    """The part of the ledger that resolves conflicts."""
-
-    @property
-    def conflicts(self) -> Conflicts:
-        """Conflicts."""
-
-
 async def resolve(
     project_id: ProjectId,
     conflict_id: UUID,
     *,
     keep: UUID | None = None,
     text: str | None = None,
-    ledger: ConflictStores,
+    conflicts: Conflicts,
     embedder: Embedder,
     index: VectorIndex,
 ) -> UUID:
@@ -42,7 +33,7 @@ async def resolve(
     resolution = Resolution.ONE if keep else Resolution.TEXT if text else Resolution.BOTH
     vectors = await embedder.embed([text]) if text else [None]
     request = ResolveRequest(conflict_id, resolution, embedder.name, keep, text, vectors[0])
-    event_id, memory_ids = await ledger.conflicts.resolve(project_id, request)
+    event_id, memory_ids = await conflicts.resolve(project_id, request)
     log.info("conflict_resolved", event_id=str(event_id), resolution=resolution)
     await project(memory_ids, index, event_id=event_id)
     return event_id
