@@ -8,8 +8,8 @@ the state at the time of the write, so rows may be processed twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -49,14 +49,12 @@ class GraphOutbox(LedgerStore):
         super().__init__(engine)
         self._long = long
 
-    @asynccontextmanager
-    async def alone(self, *, wait: bool) -> AsyncIterator[bool]:
+    def alone(self, *, wait: bool) -> AbstractAsyncContextManager[bool]:
         """Lock out other processes that write to the server. Yields False if one does.
 
         `wait`: wait for the other process instead.
         """
-        async with advisory_lock(self._long, MIRROR_LOCK, wait=wait) as locked:
-            yield locked
+        return advisory_lock(self._long, MIRROR_LOCK, wait=wait)
 
     async def register(self, name: str) -> None:
         """Queue changes for this server from now on, and no longer for another one."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Collection
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -42,11 +42,9 @@ class Compactions(LedgerStore):
         rows = await self._direct.rows(statement("compaction_paused"), values)
         return {row.name for row in rows}
 
-    @asynccontextmanager
-    async def alone(self) -> AsyncIterator[bool]:
+    def alone(self) -> AbstractAsyncContextManager[bool]:
         """Let one process at a time compact collections. False if another one does."""
-        async with advisory_lock(self._engine, COMPACT_LOCK, wait=False) as locked:
-            yield locked
+        return advisory_lock(self._engine, COMPACT_LOCK, wait=False)
 
     async def due(self, *, least: int, limit: int) -> dict[str, int]:
         """Return collections with `least` deleted records or more, and their numbers.

@@ -7,8 +7,8 @@ A scope is here a set of entity ids, such as a user, or a user with an agent.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -70,11 +70,9 @@ class OwnState:
 class OwnCollections(LedgerStore):
     """States of the own collections of one kind of vectors."""
 
-    @asynccontextmanager
-    async def alone(self) -> AsyncIterator[bool]:
+    def alone(self) -> AbstractAsyncContextManager[bool]:
         """Let one process at a time fill collections. False if another one does."""
-        async with advisory_lock(self._engine, FILL_LOCK, wait=False) as locked:
-            yield locked
+        return advisory_lock(self._engine, FILL_LOCK, wait=False)
 
     async def states(self, names: Collection[str]) -> dict[str, OwnState]:
         """Return the state of each of these collections, smallest first."""
