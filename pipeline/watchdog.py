@@ -6,12 +6,14 @@ its loop may hang in a call. So the watchdog checks progress instead of answers 
 
 from __future__ import annotations
 
+import asyncio
 import faulthandler
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -63,17 +65,7 @@ class Suspicion:
         return "nothing_taken" if self._starving >= self._looks else None
 
 
-class Background(Protocol):
-    """A task of asyncio, or a future of a thread pool."""
-
-    def cancelled(self) -> bool:
-        """True if the task was cancelled."""
-
-    def exception(self) -> BaseException | None:
-        """The exception of a task that is done, if any."""
-
-
-def end_with(task: Background) -> None:
+def end_with(task: asyncio.Task[Any] | Future[Any]) -> None:
     """Done-callback of an endless task: end the process if the task failed, to be restarted."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("background_task_died", exc_info=error)
