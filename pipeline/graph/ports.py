@@ -42,7 +42,6 @@ class GraphIndex(Protocol):
         Merged entities are one entity, and no path visits an entity twice.
         Errors: StoreUnavailable.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +116,9 @@ class GraphMirror(GraphIndex, Protocol):
     @property
     def name(self) -> str:
         """Address of the server and database, without credentials."""
-        ...
 
     async def prepare(self) -> None:
         """Create the constraints and indexes, unless they exist."""
-        ...
 
     async def claim(self) -> None:
         """Make this object the only writer: from now on the server refuses all others.
@@ -129,30 +126,24 @@ class GraphMirror(GraphIndex, Protocol):
         Changes must be read after the claim. So no writer stores a state that is older than what
         another one has stored.
         """
-        ...
 
     async def write(self, changes: MirrorChanges) -> None:
         """Store the changes in one transaction; repeating it changes nothing.
 
         Errors: StoreUnavailable, also without the last claim.
         """
-        ...
 
     async def wipe(self) -> None:
         """Delete all entities and relations of Memlane.
 
         Errors: StoreUnavailable, also without the last claim.
         """
-        ...
 
     async def counts(self) -> tuple[int, int]:
         """Numbers of entities and relations."""
-        ...
 
     async def ping(self) -> None:
         """Check that the server answers."""
-        ...
 
     async def close(self) -> None:
         """Close all connections."""
-        ...
