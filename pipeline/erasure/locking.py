@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from pipeline.domain.errors import ProjectGone
 from pipeline.domain.scope import Scope
 from pipeline.erasure.sql import statement
+from pipeline.ledger.row_values import value_of
 from pipeline.vector_index.buckets import owner_hash
 
 
@@ -59,35 +60,24 @@ class OwnedRows:
         return cls(row.lane_ids, row.others, row.keys, sorted(hashes), row.run_ids, row.memory_ids)
 
 
-def sources_of(lane_ids: Sequence[UUID], project_id: UUID) -> list[UUID]:
-    """The sources of answers that an erasure of these lanes withdraws: see `answer_sources`."""
-    return [*lane_ids, project_id] if lane_ids else []
-
-
 def owner_named(project_id: UUID, owner: OwnerKey) -> str:
     """The owner as `owners_named` in PostgreSQL writes it."""
     return f"{project_id}/{owner.kind}/{owner.id}"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRun:
-    """The erased run, if it is private: its event, and whether its time is over."""
-
-    erasure_id: UUID
-    is_over: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Locked:
-    """The locked rows of an owner. `run`: the erased run, if it is private.
+    """The locked rows of an owner.
 
+    `erasure_id`: the event of the erased run, if it is private; `is_over`: its time is over.
     `turn_ids`: index ids of the lanes' turns. `has_replays`: there are replays of the owner's
     scopes. `has_questions`: there are answers made of its memories, or questions that name it.
     `has_seals`: the project has seals.
     """
 
     owned: OwnedRows
-    run: OwnRun | None
+    erasure_id: UUID | None
+    is_over: bool | None
     turn_ids: Sequence[UUID]
     has_replays: bool
     has_questions: bool
@@ -116,7 +106,4 @@ async def lock_owned(connection: AsyncConnection, own: Scope, owner: OwnerKey) -
     is_locked = (first.own_lanes, first.memories) == (1, len(owned.memory_ids))
     if not is_locked or OwnedRows.of(first) != owned:
         return None
-    run = OwnRun(first.erasure_id, first.is_over) if first.erasure_id else None
-    return Locked(
-        owned, run, second.turn_ids, second.has_replays, second.has_questions, second.has_seals
-    )
+    return value_of(Locked, second, owned=owned, erasure_id=first.erasure_id, is_over=first.is_over)

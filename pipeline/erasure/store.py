@@ -35,17 +35,11 @@ from pipeline.domain.errors import NotFound
 from pipeline.domain.events import Status
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.erasure.locking import (
-    Locked,
-    OwnedRows,
-    OwnerKey,
-    lock_owned,
-    owner_named,
-    sources_of,
-)
+from pipeline.erasure.locking import Locked, OwnedRows, OwnerKey, lock_owned, owner_named
 from pipeline.erasure.shadows import drop_shadows
 from pipeline.erasure.sql import statement
 from pipeline.ledger.fetching import execute, fetch, fetch_row
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, metadata
 from pipeline.seals.entries import record_erasure
@@ -147,7 +141,7 @@ class Erasures(LedgerStore):
             async with self._engine.begin() as connection:
                 await connection.execute(text(f"SET LOCAL lock_timeout = '{END_LOCK_S}s'"))
                 if locked := await lock_owned(connection, own, owner):
-                    if locked.run is None or not locked.run.is_over:
+                    if locked.erasure_id is None or not locked.is_over:
                         return None
                     return await self._erase(connection, own, owner, locked)
 
@@ -158,8 +152,8 @@ class Erasures(LedgerStore):
 
         The event of a private run is known since its beginning. Returns its id.
         """
-        project_id, owned, run = own.project_id, locked.owned, locked.run
-        event_id = run.erasure_id if run else uuid4()
+        project_id, owned = own.project_id, locked.owned
+        event_id = locked.erasure_id or uuid4()
         copies = await drop_shadows(connection, project_id, owner) if locked.has_replays else ()
         question_ids = (
             await _withdraw(connection, project_id, owner, owned) if locked.has_questions else ()
@@ -187,7 +181,7 @@ class Erasures(LedgerStore):
             "owner_hashes": owned.owner_hashes,
             "run_ids": owned.run_ids,
             "this": owner.run_id,
-            "of_session": run is not None,
+            "of_session": locked.erasure_id is not None,
             "note": ERASED,
         }
         await connection.execute(statement("erase_rows"), values)
@@ -200,10 +194,7 @@ class Erasures(LedgerStore):
         """
         values = {"lease": LEASE, "of_session": of_sessions, "limit": limit}
         rows = await fetch(self._single, statement("claim_erasures"), values)
-        return [
-            PendingErasure(row.event_id, row.memory_ids, row.owner_hashes, row.vectors)
-            for row in rows
-        ]
+        return [value_of(PendingErasure, row) for row in rows]
 
     async def fold_books(self) -> None:
         """Add up all entries of the books: those of the erased owners, with their ids, end."""
@@ -232,9 +223,7 @@ class Erasures(LedgerStore):
         row = await fetch_row(self._single, query)
         if row is None:
             raise NotFound(NO_SUCH_ERASURE)
-        return ErasureReceipt(
-            row.event_id, row.kind, Status(row.status), row.counts, row.created_at, row.completed_at
-        )
+        return value_of(ErasureReceipt, row, status=Status(row.status))
 
 
 async def _withdraw(
@@ -245,7 +234,8 @@ async def _withdraw(
     Returns the ids of the latter, which are cleared.
     """
     values = {
-        "sources": sources_of(owned.lane_ids, project_id),
+        # See `answer_sources`.
+        "sources": [*owned.lane_ids, project_id] if owned.lane_ids else [],
         "owner": owner_named(project_id, owner),
         "erased": ERASED,
         "withdrawn": WITHDRAWN,
