@@ -33,9 +33,10 @@ from pipeline.domain.vectors import Vector
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ports import CompactableStore, Embedder, VectorHit, VectorStore
 from pipeline.vector_index.buckets import collection_name, is_bucket, may_hold
-from pipeline.vector_index.large_scopes import LargeScopes, Own, Served, pins_of
+from pipeline.vector_index.large_scopes import LargeScopes, Own, Served
 from pipeline.vector_index.lost_vectors import LostVectors
 from pipeline.vector_index.names import KINDS, family, index_name
+from pipeline.vector_index.own_collections import pins_of
 from pipeline.vector_index.projections import Projection, VectorSource, as_record
 
 log = structlog.get_logger()

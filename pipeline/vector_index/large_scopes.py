@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations
 from time import monotonic
@@ -27,13 +28,12 @@ from uuid import UUID
 import structlog
 
 from pipeline.domain.errors import CollectionMissing, StoreUnavailable
-from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ports import CompactableStore, Embedder, VectorHit, VectorStore
 from pipeline.vector_index.buckets import is_own, own_name
 from pipeline.vector_index.names import family
-from pipeline.vector_index.own_collections import OwnCollection, OwnState
+from pipeline.vector_index.own_collections import OwnCollection, OwnState, pins_of
 from pipeline.vector_index.projections import Projection, VectorSource, as_record
 
 log = structlog.get_logger()
@@ -245,10 +245,8 @@ class LargeScopes:
         await self.source.own.forget(names)
 
     async def _drop(self, name: str, ids: Sequence[UUID]) -> None:
-        try:
+        with suppress(CollectionMissing):
             await self._delete(name, ids)
-        except CollectionMissing:
-            return
 
     async def _delete(self, name: str, ids: Sequence[UUID]) -> None:
         await self.store.delete(name, ids)
@@ -256,15 +254,11 @@ class LargeScopes:
             await self.source.compactions.count(name, len(ids))
 
     @property
-    def _kind(self) -> str:
-        return f"{self.source.kind}-"
-
-    @property
     def _family(self) -> str:
         return family(self.source.kind, self.embedder.name, self.buckets) + "-"
 
     def _is_mine(self, name: str) -> bool:
-        return name.startswith(self._kind) and is_own(name)
+        return name.startswith(f"{self.source.kind}-") and is_own(name)
 
     def _name(self, project_id: UUID, pins: Mapping[str, str], embedder: str) -> str:
         return own_name(self.source.kind, embedder, self.buckets, project_id=project_id, pins=pins)
@@ -275,11 +269,6 @@ class LargeScopes:
         for number in range(1, len(pins) + 1):
             for some in combinations(pins.items(), number):
                 yield self._name(scope.project_id, dict(some), embedder)
-
-
-def pins_of(scope: Scope) -> dict[str, str]:
-    """The entity ids of a scope."""
-    return {name: value for name in ENTITY_IDS if (value := getattr(scope, name)) is not None}
 
 
 def _by_name(own: Own, projections: Sequence[Projection]) -> dict[str, list[Projection]]:

@@ -17,7 +17,9 @@ from uuid import UUID
 from sqlalchemy import Row
 
 from pipeline.domain.filters import ENTITY_IDS
+from pipeline.domain.scope import Scope
 from pipeline.ledger.locks import advisory_lock
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.vector_index.sql import statement
 
@@ -107,11 +109,7 @@ class OwnCollections(LedgerStore):
 
     async def advance(self, name: str, position: Position, *, count: int) -> bool:
         """Record how far a collection is filled. False if it was deleted or is SERVED."""
-        values = {"name": name, "count": count} | {
-            "at": position.at,
-            "id": position.id,
-            "seq": position.seq,
-        }
+        values = {"name": name, "count": count} | columns_of(position, "at", "id", "seq")
         return bool(await self._direct.rows(statement("own_advance"), values))
 
     async def serve(self, name: str) -> None:
@@ -134,7 +132,11 @@ class OwnCollections(LedgerStore):
 
 
 def _as_collection(row: Row[Any]) -> OwnCollection:
-    pins = {name: value for name in ENTITY_IDS if (value := getattr(row, name)) is not None}
-    at, key, seq = row.filled_at, row.filled_id, row.filled_seq
-    position = None if key is None else Position(key, at, seq)
-    return OwnCollection(row.name, row.project_id, pins, position, row.records)
+    key = row.filled_id
+    position = None if key is None else Position(key, row.filled_at, row.filled_seq)
+    return value_of(OwnCollection, row, pins=pins_of(row), position=position)
+
+
+def pins_of(scope: Scope | Row[Any]) -> dict[str, str]:
+    """The entity ids of a scope, or of a row with their columns."""
+    return {name: value for name in ENTITY_IDS if (value := getattr(scope, name)) is not None}
