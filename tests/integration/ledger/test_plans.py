@@ -87,6 +87,7 @@ RETAINED = {
     "audit_entries": "at",
     "memory_reads": "at",
     "queue_samples": "minute",
+    "kept_answers": "expires_at",
 }
 # SQL files that read a large table whole.
 WHOLE_FILES = {
