@@ -17,7 +17,7 @@ numbers. Only an owner with more than MOST_LANES can lack events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -91,47 +91,34 @@ EVENTS = LaneRows(events)
 Step = tuple[Callable[[EventShape], Select[Any]], Mapping[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerPage:
-    """Ids of a page of events, newest first. `whole`: no event of the page is missing."""
-
-    ids: Sequence[UUID]
-    whole: bool
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerCount:
-    """A number of events; if it is not `exact`, there are at least as many."""
-
-    number: int
-    exact: bool
-
-
 async def page_of_owner(
     direct: Direct, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
-) -> OwnerPage:
-    """A page of events of an owner."""
+) -> tuple[Sequence[UUID], bool]:
+    """The ids of a page of events of an owner, newest first, and if none of them is missing."""
     last = offset + limit
     shaped, values = event_shape(wanted)
     values["in_project"] = project_id
     steps = _pages(shaped, last)
     keys, whole = await newest_keys(direct, steps, shaped, values, key=EVENTS.key, last=last)
-    return OwnerPage([key[0] for key in keys[offset:]], whole)
+    return [key[0] for key in keys[offset:]], whole
 
 
 async def count_of_owner(
     direct: Direct, project_id: ProjectId, wanted: EventFilter, *, most: int
-) -> OwnerCount:
-    """Count the matching events of an owner among at most `most` of its newest ones."""
+) -> tuple[int, bool]:
+    """Count the matching events of an owner among at most `most` of its newest ones.
+
+    Returns the number, and if it is exact: else there are at least as many.
+    """
     highest = 0
     shaped, values = event_shape(wanted)
     for build, own_values in _counts(shaped, most):
         query = await SHAPES.of(build, shaped)
         [row] = await direct.rows(query, {"in_project": project_id, **values, **own_values})
         if row.exact or row.number >= most:
-            return OwnerCount(row.number, exact=row.exact)
+            return row.number, row.exact
         highest = max(highest, row.number)
-    return OwnerCount(highest, exact=False)
+    return highest, False
 
 
 def _pages(wanted: EventShape, last: int) -> Iterator[Step]:
@@ -195,12 +182,6 @@ def _lanes_of(wanted: EventShape, *, busy: bool = False) -> Select[Any]:
     )
 
 
-def _newest_lanes(wanted: EventShape) -> Select[Any]:
-    """The lanes of the filter that were used last, and one more, with the time of that use."""
-    order = (lanes.c.accepted_at.desc(), lanes.c.id)
-    return _lanes_of(wanted).order_by(*order).limit(OF_LANES + 1)
-
-
 def _of_lane(newest: FromClause, part: EventShape) -> tuple[FromClause, Select[Any]]:
     """The events of each of these lanes that match, and the table that has their columns."""
     here = select(*(events.c[name] for name in FILTERED)).where(events.c.lane_id == newest.c.id)
@@ -218,7 +199,8 @@ def _newest_by_lanes(wanted: EventShape) -> Select[Any]:
     `whole` in each row: there are no other lanes. At least one row: without events, its `id` is
     NULL.
     """
-    newest = _newest_lanes(wanted).cte("newest")
+    used_last = _lanes_of(wanted).order_by(lanes.c.accepted_at.desc(), lanes.c.id)
+    newest = used_last.limit(OF_LANES + 1).cte("newest")
     order = (newest.c.accepted_at.desc(), newest.c.id)
     next_lane = select(newest.c.accepted_at).order_by(*order).offset(OF_LANES).limit(1)
     after = func.coalesce(next_lane.correlate(None).scalar_subquery(), FIRST)

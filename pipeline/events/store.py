@@ -175,23 +175,27 @@ class Events(LedgerStore):
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
     ) -> ListPage[EventView]:
         """A page of the events of an owner, which may have very many scopes."""
-        own = await page_of_owner(self._direct, project_id, wanted, limit=limit, offset=offset)
-        views = await self._of_ids(project_id, own.ids)
-        if own.whole and len(own.ids) < limit and (own.ids or not offset):
-            return ListPage(views, offset + len(own.ids))
+        ids, whole = await page_of_owner(
+            self._direct, project_id, wanted, limit=limit, offset=offset
+        )
+        views = await self._of_ids(project_id, ids)
+        if whole and len(ids) < limit and (ids or not offset):
+            return ListPage(views, offset + len(ids))
         most = offset + limit + COUNTED
-        counted = await count_of_owner(self._direct, project_id, wanted, most=most)
-        count = at_least(counted.number, len(own.ids), limit=limit, offset=offset)
-        parts = {"count": counted.exact, "results": own.whole}
-        return ListPage(views, count, [part for part, whole in parts.items() if not whole])
+        number, exact = await count_of_owner(self._direct, project_id, wanted, most=most)
+        count = at_least(number, len(ids), limit=limit, offset=offset)
+        parts = {"count": exact, "results": whole}
+        return ListPage(views, count, [part for part, exact in parts.items() if not exact])
 
     async def newest(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int = 0
     ) -> list[EventView]:
         """Return excerpts of matching events, newest first."""
         if wanted.scope_ids:
-            own = await page_of_owner(self._direct, project_id, wanted, limit=limit, offset=offset)
-            return await self._of_ids(project_id, own.ids)
+            ids, _ = await page_of_owner(
+                self._direct, project_id, wanted, limit=limit, offset=offset
+            )
+            return await self._of_ids(project_id, ids)
         shaped, values = event_shape(wanted)
         values |= {"in_project": project_id, "limit": limit, "offset": offset}
         return await self._views(await SHAPES.of(_newest_events, shaped), values, whole=False)
@@ -206,8 +210,8 @@ class Events(LedgerStore):
     async def count(self, project_id: ProjectId, wanted: EventFilter) -> int:
         """Count the matching events; a lower bound for very many: see `count_near`."""
         if wanted.scope_ids:
-            own = await count_of_owner(self._direct, project_id, wanted, most=COUNTED)
-            return own.number
+            number, _ = await count_of_owner(self._direct, project_id, wanted, most=COUNTED)
+            return number
         return await self._counted(project_id, wanted, most=COUNTED)
 
     async def _counted(self, project_id: ProjectId, wanted: EventFilter, *, most: int) -> int:

@@ -344,7 +344,8 @@ def _states(
         if step.text is not None and step.text != step.memory.text:
             if step.text not in vectors:
                 raise Conflict(CHANGED_DURING_UNDO)
-            row |= _new_text(step.text, vectors[step.text])
+            row["terms"] = terms.terms(step.text)
+            row["embedding"] = base64.b64encode(to_bytes(vectors[step.text])).decode()
         rows.append(row)
     return {
         "states": json_rows(rows),
@@ -379,14 +380,6 @@ def _state(step: UndoStep) -> dict[str, Any]:
         **columns_of(after, "event_id", "message_ordinal"),
         "structure": values,
         "slot": current_slot(values["subject"], values["attribute"], after.text or ""),
-    }
-
-
-def _new_text(text: str, vector: Vector) -> dict[str, Any]:
-    """Columns derived from the text of a memory."""
-    return {
-        "terms": terms.terms(text),
-        "embedding": base64.b64encode(to_bytes(vector)).decode(),
     }
 
 
