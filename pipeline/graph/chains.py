@@ -116,13 +116,12 @@ class QuestionWords:
             if (value := _asks_for(word, name))
         }
         self.text = fold(walk.query)
-        # The words that name no relation, and might mean one.
-        self.unknown = self._unknown()
-        self._let_near_words_ask(near)
-
-    def _unknown(self) -> list[int]:
         known = {n for _, n in self._asks} | self._names
-        return [n for n, word in enumerate(self.words) if word.weight == 1.0 and n not in known]
+        # The words that name no relation, and might mean one.
+        self.unknown = [
+            n for n, word in enumerate(self.words) if word.weight == 1.0 and n not in known
+        ]
+        self._let_near_words_ask(near)
 
     def _let_near_words_ask(self, near: Near) -> None:
         named = {name for name, n in self._asks if self.words[n].text not in _WHERE}
@@ -161,12 +160,13 @@ class QuestionWords:
     def _words_naming(self, name: str) -> frozenset[int]:
         if is_self(name):
             return frozenset(n for n, word in enumerate(self.words) if is_self(word.text))
-        wanted = plain_name(name).split()
+        # Each word of the name, or its German genitive.
+        wanted = [(word, f"{word}s") for word in plain_name(name).split()]
         size = len(wanted)
         return frozenset(
             n + offset
             for n in range(len(self.words) - size + 1)
-            if all(_is_same(self.words[n + at].text, wanted[at]) for at in range(size))
+            if all(self.words[n + at].text in wanted[at] for at in range(size))
             for offset in range(size)
         )
 
@@ -183,11 +183,6 @@ def _asks_for(word: Word, name: str) -> float:
 def _with_roots(of_word: frozenset[str]) -> frozenset[str]:
     """The terms, and these without German endings: Nachbarn, Nachbar."""
     return of_word | {root(term) for term in of_word}
-
-
-def _is_same(spoken: str, wanted: str) -> bool:
-    """Tell if a word is that of a name, or its German genitive."""
-    return spoken in (wanted, f"{wanted}s")
 
 
 def _words(text: str) -> list[Word]:

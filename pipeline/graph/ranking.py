@@ -58,7 +58,8 @@ def shares(walk: Walk) -> dict[UUID, float]:
     whole = sum(rarity.values())
     best: dict[UUID, float] = {}
     for path, text in zip(paths, texts, strict=True):
-        if path.via and not _added(path) & rarity.keys():
+        added = set(_terms([path.relation])) - set(_terms(path.via))
+        if path.via and not added & rarity.keys():
             continue
         share = sum(weight for word, weight in rarity.items() if word in text) / (whole or 1.0)
         share *= LONGER ** len(path.via)
@@ -73,11 +74,6 @@ def _shortest(paths: Sequence[GraphPath]) -> list[GraphPath]:
     for path in sorted(paths, key=lambda path: (not path.walked, len(path.via))):
         best.setdefault(path.relation.id, path)
     return list(best.values())
-
-
-def _added(path: GraphPath) -> set[str]:
-    """The terms of a path's last relation that the path before it does not have."""
-    return set(_terms([path.relation])) - set(_terms(path.via))
 
 
 def _words(path: GraphPath) -> list[str]:

@@ -6,7 +6,7 @@ A relation that ends is closed, not deleted: `valid_to` is the time it stopped b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -40,7 +40,7 @@ from pipeline.graph.sql import statement
 from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView, Walk
 from pipeline.ledger.counting import COUNTED, at_least
 from pipeline.ledger.filter_conditions import IN_PROJECT, lanes_with
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.tables.graph import PLAIN
@@ -151,7 +151,9 @@ class Graph(LedgerStore):
         most MOST_LATER memories, those said first. None that a person edited.
         """
         some = list(dict.fromkeys(pairs))[:MOST_LOOKUPS]
-        words = dict.fromkeys(frozenset(terms(" ".join(_things(pair)))) for pair in some)
+        # The words for the speaker are not in all statements.
+        things = [" ".join(name for name in pair if not is_self(name)) for pair in some]
+        words = dict.fromkeys(frozenset(terms(names)) for names in things)
         lookups = [names for names in words if names]
         if not lookups:
             return []
@@ -278,7 +280,8 @@ class Graph(LedgerStore):
         """
         if not pinned:
             return [], 0
-        values: dict[str, Any] = {**pinned, **_times(times), "in_project": project_id}
+        at_times = columns_of(times, "as_of", "valid_at")
+        values: dict[str, Any] = {**pinned, **at_times, "in_project": project_id}
         values |= {"limit": limit, "offset": offset, "at": times.valid_at or times.as_of}
         some = await self._direct.rows(_lanes_of(MOST_LANES + 1, *pinned), values)
         many = len(some) > MOST_LANES
@@ -320,7 +323,7 @@ class Graph(LedgerStore):
             "project_id": project_id,
             "memory_ids": list(memory_ids),
             "most": MOST_PATHS,
-            **_times(times),
+            **columns_of(times, "as_of", "valid_at"),
         }
         return [
             row.id for row in await self._direct.rows(statement("relations_of_memories"), values)
@@ -350,15 +353,6 @@ class Graph(LedgerStore):
             for way in ways
             if views.keys() >= set(way)
         ]
-
-
-def _things(names: Iterable[str]) -> list[str]:
-    """The names of things: the words for the speaker are not in all statements."""
-    return [name for name in names if not is_self(name)]
-
-
-def _times(times: GraphTimes) -> dict[str, datetime | None]:
-    return {"as_of": times.as_of, "valid_at": times.valid_at}
 
 
 @cache
