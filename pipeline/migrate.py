@@ -34,6 +34,7 @@ from pipeline import __version__, settings
 from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, SettingsMissing, connect
 from pipeline.ledger.failures import LedgerUnavailable, sqlstate
+from pipeline.ledger.fetching import fetch_value
 from pipeline.ledger.locks import advisory_lock
 from pipeline.ledger.upgrade_plan import Catalog, MigrationPlan, plan
 from pipeline.reindex.store import Indexes
@@ -223,9 +224,8 @@ def _upgrade(connection: Connection) -> None:
 
 async def require_ledger(engine: AsyncEngine) -> None:
     """Check that the database has a ledger. Errors: InvalidInput."""
-    async with engine.connect() as connection:
-        if await connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
-            raise InvalidInput(NO_LEDGER)
+    if await fetch_value(engine, text("SELECT to_regclass('alembic_version')")) is None:
+        raise InvalidInput(NO_LEDGER)
 
 
 async def add_pgvector(engine: AsyncEngine) -> None:
@@ -263,9 +263,7 @@ async def require_durability(engine: AsyncEngine) -> None:
 
     Errors: InvalidInput if synchronous_commit is off.
     """
-    async with engine.connect() as connection:
-        level = await connection.scalar(text("SHOW synchronous_commit"))
-    if level == "off":
+    if await fetch_value(engine, text("SHOW synchronous_commit")) == "off":
         raise InvalidInput(
             "PostgreSQL's synchronous_commit is off for this database and role: what is accepted "
             "could be lost. Set it to on (on or remote_apply with synchronous standbys)."

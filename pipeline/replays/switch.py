@@ -25,6 +25,7 @@ from pipeline.domain.rollback import PastState, effective
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.ledger.fetching import fetch
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import (
@@ -104,8 +105,7 @@ class Switch(LedgerStore):
         query = select(memories.c.text).where(
             memories.c.lane_id == shadow.apart.lane_id, memories.c.embedder != embedder
         )
-        async with self._engine.connect() as connection:
-            return list((await connection.scalars(query.distinct())).all())
+        return [row.text for row in await fetch(self._engine, query.distinct())]
 
     async def switch(
         self,

@@ -43,8 +43,7 @@ class ConsoleSessions(LedgerStore):
             )
             .returning(console_sessions.c.key_id)
         )
-        async with self._engine.begin() as connection:
-            key_id = await connection.scalar(used)
+        key_id = await fetch_value(self._single, used)
         return None if key_id is None else await self._make(key_id, lifetime, link=False)
 
     async def key(self, token: Secret) -> bytes | None:

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import api_keys, members, projects
 from pipeline.tenants.api_keys import lock_organization, made_by, revoke_keys
@@ -49,9 +50,7 @@ class Members(LedgerStore):
             .order_by(members.c.created_at, members.c.email)
         )
         rows = await fetch(self._engine, query)
-        return [
-            Member(row.project_id, row.email, MemberRole(row.role), row.created_at) for row in rows
-        ]
+        return [value_of(Member, row, role=MemberRole(row.role)) for row in rows]
 
     async def add(self, project_ids: Sequence[ProjectId], email: str, role: MemberRole) -> None:
         """Add a person to each of these projects where they are not a member yet.

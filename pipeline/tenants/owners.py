@@ -110,9 +110,8 @@ class Owners(LedgerStore):
     ) -> list[Owner]:
         kinds = [kind] if kind is not None else list(KINDS)
         given = {"project_id": project_id, "kinds": kinds, **values}
-        async with self._single.connect() as connection:
-            rows = (await connection.execute(query, given)).mappings().all()
-        return [Owner(**{"metadata": {}, **row}) for row in rows]
+        rows = await fetch(self._single, query, given)
+        return [Owner(**{"metadata": {}, **row._asdict()}) for row in rows]
 
     async def _metadata(
         self, project_id: ProjectId, page: Sequence[Owner]

@@ -36,6 +36,7 @@ from pipeline.domain.incognito import incognito_id
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
+from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import book_entries, lanes, private_runs
 
@@ -172,10 +173,7 @@ class PrivateRuns(LedgerStore):
             last = (after.expires_at, after.project_id, after.digest)
             query = query.where(tuple_(*place) > tuple_(*last))
         rows = await fetch(self._engine, query.order_by(*place).limit(limit))
-        return [
-            RunEnd(ProjectId(row.project_id), row.run_id, row.expires_at, row.digest, row.overdue)
-            for row in rows
-        ]
+        return [value_of(RunEnd, row, project_id=ProjectId(row.project_id)) for row in rows]
 
 
 def _digest(project_id: ProjectId, run_id: str) -> Function[bytes]:
