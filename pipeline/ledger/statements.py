@@ -164,9 +164,7 @@ def bound(query: ClauseElement | Compiled, values: Mapping[str, Any]) -> tuple[s
     return compiled.words, given
 
 
-@lru_cache(maxsize=1_000)
-def _compiled(query: ClauseElement) -> Compiled:
-    return Compiled.of(query)
+_compiled = lru_cache(maxsize=1_000)(Compiled.of)
 
 
 def _as_sqlalchemys(error: Exception, *, gone: bool) -> DBAPIError:

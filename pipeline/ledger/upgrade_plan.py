@@ -213,7 +213,8 @@ def _locks(statements: Sequence[str], catalog: Catalog) -> Iterator[TableLock]:
         if step.table in rows
     ]
     for place, step in enumerate(steps):
-        seconds = sum(seconds_of(later, rows) for later in steps[place:])
+        left = [later for later in steps[place:] if later.work in RATES]
+        seconds = sum((rows[later.table] / RATES[later.work] for later in left), 0.0)
         yield TableLock(step.table, step.lock, rows[step.table], seconds)
 
 
@@ -230,8 +231,3 @@ def transactions(statements: Sequence[str]) -> Iterator[list[str]]:
         else:
             part.append(statement)
     yield part
-
-
-def seconds_of(step: StatementEffect, rows: Mapping[str, int]) -> float:
-    """Rough time of a statement in seconds."""
-    return rows[step.table] / RATES[step.work] if step.work in RATES else 0.0
