@@ -28,8 +28,10 @@ async def begin(request: replay_requests.BeginRequest, api: Given, project: Call
     """
     scope, options = request.scope(project.id), request.options(api.settings)
     limits = replay_requests.limits(api.settings)
-    ledger = api.stores.ledger
-    begun = await use_cases.begin(scope, options, limits, ledger=ledger, dispatcher=api.dispatcher)
+    shadows = api.stores.ledger.shadows
+    begun = await use_cases.begin(
+        scope, options, limits, shadows=shadows, dispatcher=api.dispatcher
+    )
     return replay_responses.replay(begun)
 
 
@@ -89,7 +91,8 @@ async def switch(
         project.id,
         identity,
         force=request is not None and request.force,
-        ledger=stores.ledger,
+        shadows=stores.ledger.shadows,
+        switches=stores.ledger.switch,
         embedder=stores.embedder,
         index=stores.index,
         dispatcher=api.dispatcher,
@@ -101,5 +104,6 @@ async def switch(
 async def discard(replay_id: str, api: Given, project: Caller) -> DoneJson:
     """Delete a replay and its memories; nothing else changes. 409 after a switch."""
     stores, identity = api.stores, uuid("replay_id", replay_id)
-    await use_cases.discard(project.id, identity, ledger=stores.ledger, index=stores.index)
+    shadows = stores.ledger.shadows
+    await use_cases.discard(project.id, identity, shadows=shadows, index=stores.index)
     return {"message": "Replay discarded."}

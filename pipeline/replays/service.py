@@ -13,9 +13,8 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Dispatcher, Embedder
-from pipeline.replays.ports import ReplayStores
-from pipeline.replays.store import ReplayLimits, ReplayOptions, Shadow
-from pipeline.replays.switch import Switched
+from pipeline.replays.store import ReplayLimits, ReplayOptions, Shadow, Shadows
+from pipeline.replays.switch import Switch, Switched
 from pipeline.vector_index.index import AT_ONCE, VectorIndex
 
 log = structlog.get_logger()
@@ -30,17 +29,17 @@ async def begin(
     options: ReplayOptions,
     limits: ReplayLimits,
     *,
-    ledger: ReplayStores,
+    shadows: Shadows,
     dispatcher: Dispatcher,
 ) -> Shadow:
     """Copy the scope's log into a shadow, where workers run it through the stages again.
 
     Errors: NotFound if there is nothing to replay; Conflict beyond a limit.
     """
-    shadow_id, hint = await ledger.shadows.create(scope, options, limits)
+    shadow_id, hint = await shadows.create(scope, options, limits)
     log.info("replay_begun", replay_id=str(shadow_id), recorded=options.recorded)
     _kick(hint, scope.project_id, dispatcher)
-    return await ledger.shadows.get(scope.project_id, shadow_id)
+    return await shadows.get(scope.project_id, shadow_id)
 
 
 async def switch(
@@ -48,7 +47,8 @@ async def switch(
     shadow_id: UUID,
     *,
     force: bool,
-    ledger: ReplayStores,
+    shadows: Shadows,
+    switches: Switch,
     embedder: Embedder,
     index: VectorIndex,
     dispatcher: Dispatcher,
@@ -58,11 +58,11 @@ async def switch(
     Errors: NotFound; Conflict, whose text names the reason. If the scope has new events since the
     copy, they are copied and replayed now; a later call succeeds once they have ended.
     """
-    shadow = await ledger.shadows.get(project_id, shadow_id)
-    texts = await ledger.switch.texts(shadow, embedder=embedder.name)
+    shadow = await shadows.get(project_id, shadow_id)
+    texts = await switches.texts(shadow, embedder=embedder.name)
     vectors = await _embed(texts, embedder)
-    forgotten = await ledger.shadows.vectors(shadow)
-    switched = await ledger.switch.switch(
+    forgotten = await shadows.vectors(shadow)
+    switched = await switches.switch(
         project_id,
         shadow_id,
         force=force,
@@ -88,20 +88,20 @@ async def switch(
 
 
 async def discard(
-    project_id: ProjectId, shadow_id: UUID, *, ledger: ReplayStores, index: VectorIndex
+    project_id: ProjectId, shadow_id: UUID, *, shadows: Shadows, index: VectorIndex
 ) -> None:
     """Delete the shadow with everything in it; the scope does not change.
 
     Errors: NotFound; Conflict if it was switched on; StoreUnavailable if its vectors cannot be
     deleted: the client repeats the call.
     """
-    shadow = await ledger.shadows.get(project_id, shadow_id)
+    shadow = await shadows.get(project_id, shadow_id)
     if shadow.switched_at is not None:
         raise Conflict("This replay was switched on: what it remembers is the scope's now.")
-    await ledger.shadows.stop(shadow)
-    for name, ids in (await ledger.shadows.vectors(shadow)).items():
+    await shadows.stop(shadow)
+    for name, ids in (await shadows.vectors(shadow)).items():
         await index.forget(shadow.apart, name, ids)
-    await ledger.shadows.erase(shadow)
+    await shadows.erase(shadow)
     log.info("replay_discarded", replay_id=str(shadow_id))
 
 

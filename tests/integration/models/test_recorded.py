@@ -140,7 +140,7 @@ async def replayed(engine: Engine, *, recorded: bool = True) -> Scope:
         engine.scope(),
         ReplayOptions(recorded=recorded),
         LIMITS,
-        ledger=engine.ledger,
+        shadows=engine.ledger.shadows,
         dispatcher=engine.hints,
     )
     await engine.drain()
