@@ -8,10 +8,7 @@ The replay of a cancelled event: see pipeline/events/dead_letters.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from uuid import UUID
-
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import StageName, Status
@@ -19,17 +16,13 @@ from pipeline.domain.lanes import Hint
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.locking import is_event, lock_lanes_of
 from pipeline.events.sql import statement
-from pipeline.ledger.store import LedgerStore
+from pipeline.ledger.store import WakingStore
 from pipeline.ledger.tables import turn_vectors
 from pipeline.turns.vectors import mark_turns_stale
 
 
-class Cancellation(LedgerStore):
-    """Cancel events. `grace`: time until the sweeper repeats a lost hint."""
-
-    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        super().__init__(engine)
-        self._grace = grace
+class Cancellation(WakingStore):
+    """Cancel events."""
 
     async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Hint | None]:
         """End an event as CANCELLED: it has had no effect and will have none.

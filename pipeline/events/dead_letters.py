@@ -31,7 +31,7 @@ from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.ledger.filter_conditions import among, event_shape, events_matching, of_event
-from pipeline.ledger.store import LedgerStore
+from pipeline.ledger.store import WakingStore
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
 from pipeline.seals.entries import record_replay
 from pipeline.seals.keys import SealKeys
@@ -79,15 +79,12 @@ def dead_letters(code: FailureCode | None = None) -> EventFilter:
     return EventFilter(statuses=(ended,), code=code)
 
 
-class DeadLetters(LedgerStore):
-    """Redrive of dead letters. `grace`: time until the sweeper repeats a lost hint. `seal_keys`:
-    sign that a replay changed an event.
-    """
+class DeadLetters(WakingStore):
+    """Redrive of dead letters. `seal_keys`: sign that a replay changed an event."""
 
     def __init__(self, engine: AsyncEngine, seal_keys: SealKeys, *, grace: timedelta) -> None:
-        super().__init__(engine)
+        super().__init__(engine, grace=grace)
         self._seal_keys = seal_keys
-        self._grace = grace
 
     async def replay(self, project_id: ProjectId, event_id: UUID, edit: Edit) -> Replayed:
         """Put a FAILED or CANCELLED event back at the end of its lane, with the changes of `edit`.

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions, StageName
@@ -24,7 +23,7 @@ from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.lanes.idempotency import digest
 from pipeline.lanes.sql import statement
 from pipeline.ledger.failures import broken_constraint
-from pipeline.ledger.store import LedgerStore
+from pipeline.ledger.store import WakingStore
 from pipeline.text import terms as lexical
 
 # Characters of a group whose terms are computed before its commit: 2 ms at most. The terms of the
@@ -77,12 +76,8 @@ class Accepted:
     project_ends: bool = False
 
 
-class Adds(LedgerStore):
-    """Store of adds. `grace`: time until the hint of a queued lane counts as lost."""
-
-    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        super().__init__(engine)
-        self._grace = grace
+class Adds(WakingStore):
+    """Store of adds."""
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
         """Store the adds durably in one commit, each at the end of its scope's lane.

@@ -18,7 +18,7 @@ from pipeline.lanes.leases import BEATS
 from pipeline.lanes.sql import statement
 from pipeline.ledger.engine import behind_pooler
 from pipeline.ledger.fetching import execute, fetch
-from pipeline.ledger.store import LedgerStore
+from pipeline.ledger.store import WakingStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,12 @@ class Swept:
     was: str
 
 
-class DueLanes(LedgerStore):
+class DueLanes(WakingStore):
     """Store of the sweeper. `lease` and `grace`: as in Lanes."""
 
     def __init__(self, engine: AsyncEngine, *, lease: timedelta, grace: timedelta) -> None:
-        super().__init__(engine)
+        super().__init__(engine, grace=grace)
         self._lease = lease
-        self._grace = grace
 
     async def doubt_hints(self, *, sent_before: datetime, patience_s: float, limit: int) -> int:
         """Make lanes due that were queued before this time, even for a sweep with this patience.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.ledger.statements import Direct
@@ -18,3 +20,11 @@ class LedgerStore:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
+
+
+class WakingStore(LedgerStore):
+    """A store that queues lanes. `grace`: time until the hint of a queued lane counts as lost."""
+
+    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
+        super().__init__(engine)
+        self._grace = grace

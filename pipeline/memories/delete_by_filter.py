@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.events import EventType, StageName
 from pipeline.domain.filters import Filter, of_ids_only, pinned
@@ -34,7 +33,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.filter_conditions import among, lanes_matching, matches
 from pipeline.ledger.locks import lock_lanes
-from pipeline.ledger.store import LedgerStore
+from pipeline.ledger.store import WakingStore
 from pipeline.ledger.tables import (
     events,
     lanes,
@@ -90,12 +89,8 @@ class WouldDelete:
     cancelled: int
 
 
-class DeleteByFilter(LedgerStore):
-    """Store that deletes by filter. `grace`: time after which the sweeper repeats a lost hint."""
-
-    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        super().__init__(engine)
-        self._grace = grace
+class DeleteByFilter(WakingStore):
+    """Store that deletes by filter."""
 
     async def clear(self, project_id: ProjectId, request: DeleteRequest) -> Cleared:
         """Retire all matches, in one transaction that also writes the event as SUCCEEDED.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Row, and_, delete, exists, func, insert, not_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import FINAL, StageName, Status
@@ -27,7 +27,7 @@ from pipeline.ledger.filter_conditions import looked_up, shown
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.owned_rows import ListPage
 from pipeline.ledger.row_values import value_of
-from pipeline.ledger.store import LedgerStore
+from pipeline.ledger.store import WakingStore
 from pipeline.ledger.tables import (
     conflicts,
     entities,
@@ -102,12 +102,8 @@ class ReplayLimits:
     waiting: int
 
 
-class Shadows(LedgerStore):
+class Shadows(WakingStore):
     """Create, read and delete shadows."""
-
-    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
-        super().__init__(engine)
-        self._grace = grace
 
     async def create(
         self, scope: Scope, options: ReplayOptions, limits: ReplayLimits
