@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from pipeline.domain.tenants import ProjectId
@@ -40,35 +40,31 @@ class Fault:
     row_no: int | None = None
 
 
-class Linked(Protocol):
-    """The columns of a seal that its link depends on."""
+@dataclass(frozen=True, slots=True)
+class NewSeal:
+    """A seal to append. `covers`: None for a seal of a row."""
 
-    @property
-    def kind(self) -> str: ...
-    @property
-    def row_id(self) -> UUID: ...
-    @property
-    def row_no(self) -> int: ...
-    @property
-    def digest(self) -> bytes: ...
-
-
-class Head(Protocol):
-    """The columns of a lane's head that are signed."""
-
-    @property
-    def lane_id(self) -> UUID: ...
-    @property
-    def number(self) -> int: ...
-    @property
-    def link(self) -> bytes: ...
-    @property
-    def signature(self) -> bytes: ...
-    @property
-    def key_id(self) -> str: ...
+    lane_id: UUID
+    kind: str
+    row_id: UUID
+    row_no: int
+    digest: bytes
+    salt: bytes | None = None
+    covers: str | None = None
 
 
-def next_link(link: bytes, number: int, seal: Linked) -> bytes:
+@dataclass(frozen=True, slots=True)
+class LaneHead:
+    """The head of a lane."""
+
+    lane_id: UUID
+    number: int = 0
+    link: bytes = b""
+    signature: bytes = b""
+    key_id: str = ""
+
+
+def next_link(link: bytes, number: int, seal: NewSeal) -> bytes:
     """The link of the seal with this number."""
     place = f"{number}:{seal.kind}:{seal.row_id}:{seal.row_no}:".encode()
     return hashlib.sha256(link + place + seal.digest).digest()
@@ -91,7 +87,7 @@ def signed_parts(project_id: ProjectId, lane_id: UUID, number: int, link: bytes)
     return ["lane", project_id, lane_id, number, link]
 
 
-def is_signed(keys: SealKeys, project_id: ProjectId, head: Head) -> bool:
+def is_signed(keys: SealKeys, project_id: ProjectId, head: LaneHead) -> bool:
     """Tell if a lane's head was signed by this server, also in the format of earlier releases."""
     if not head.key_id:
         written = f"{head.lane_id}:{head.number}:".encode() + head.link

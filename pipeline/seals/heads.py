@@ -22,7 +22,7 @@ from uuid import UUID
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.row_values import value_of
-from pipeline.seals.chain import Head
+from pipeline.seals.chain import LaneHead
 from pipeline.seals.keys import Part, SealKeys, message
 
 SIZE = 32
@@ -102,7 +102,7 @@ def bucket_of(lane_id: UUID) -> int:
     return lane_id.bytes[0]
 
 
-def member(keys: SealKeys, project_id: ProjectId, head: Head) -> bytes:
+def member(keys: SealKeys, project_id: ProjectId, head: LaneHead) -> bytes:
     """The part of a lane's head in the root of its bucket. Zero in the format of earlier releases,
     whose heads are in no bucket. It is stored nowhere: known parts could be combined.
     """
@@ -139,7 +139,7 @@ def changed(
     return replace(following, root=xor(unmasked, mask(keys, project_id, following)))
 
 
-def fits(keys: SealKeys, project_id: ProjectId, bucket: Bucket, heads: Iterable[Head]) -> bool:
+def fits(keys: SealKeys, project_id: ProjectId, bucket: Bucket, heads: Iterable[LaneHead]) -> bool:
     """Tell if these are the heads of the bucket's lanes."""
     members = [member(keys, project_id, head) for head in heads if head.key_id]
     if bucket.key_id and not keys.knows(bucket.key_id):

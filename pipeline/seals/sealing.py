@@ -29,6 +29,8 @@ from pipeline.ledger.tables import (
 from pipeline.seals.chain import (
     ENTRIES,
     REPLAY,
+    LaneHead,
+    NewSeal,
     broken_at,
     entry_digest,
     is_signed,
@@ -52,6 +54,8 @@ from pipeline.seals.sql import statement
 
 log = structlog.get_logger()
 
+# Kinds of queued rows, beside entries and lanes.
+ROWS = ("event", "receipt", "history")
 # Rows of the queue in one batch; events and memories of one queued lane in it.
 AT_ONCE, OF_LANE = 200, 25
 HEADS_AT_ONCE = 500
@@ -64,36 +68,12 @@ CLOCK_SKEW = timedelta(minutes=1)
 # Longest pause between two signatures of a project without new rows.
 IDLE = timedelta(minutes=1)
 MICROSECOND = timedelta(microseconds=1)
-NO_ID, LAST_ID = UUID(int=0), UUID(int=2**128 - 1)
+NO_ID = UUID(int=0)
 MOST_VERSION = 2**31 - 1
 
 
 class Refused(Exception):
     """The head of a project fails verification: nothing is sealed in it. The text is the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Seal:
-    """A seal to append. `covers`: None for a seal of a row."""
-
-    lane_id: UUID
-    kind: str
-    row_id: UUID
-    row_no: int
-    digest: bytes
-    salt: bytes | None = None
-    covers: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """The head of a lane."""
-
-    lane_id: UUID
-    number: int = 0
-    link: bytes = b""
-    signature: bytes = b""
-    key_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +94,7 @@ class Verified:
     most: int = 50_000
     numbers: dict[UUID, int] = field(default_factory=dict)
 
-    def add(self, heads: Iterable[_Head]) -> None:
+    def add(self, heads: Iterable[LaneHead]) -> None:
         """Remember these heads; the oldest ones are forgotten."""
         for head in heads:
             self.numbers.pop(head.lane_id, None)
@@ -211,7 +191,7 @@ class SealingBatch:
         state = SealState.STARTING if adopted else head.state
         return replace(head, rotated_to=self.keys.current, state=state), True
 
-    async def _earlier(self, lane_ids: Sequence[UUID]) -> list[_Seal]:
+    async def _earlier(self, lane_ids: Sequence[UUID]) -> list[NewSeal]:
         """Entries of what an erasure or a replay changed in lanes sealed by an earlier release."""
         if not lane_ids:
             return []
@@ -259,7 +239,7 @@ class SealingBatch:
         late = [
             row.id
             for row in queued
-            if row.lane_id in refused or (_is_row(row) and row.row_id in in_refused)
+            if row.lane_id in refused or (row.kind in ROWS and row.row_id in in_refused)
         ]
         gone = {*late, *(row_id for row_id, _, _ in moved)}
         await self.connection.execute(
@@ -317,7 +297,7 @@ class SealingBatch:
         }
         return chosen, moved
 
-    async def _entries(self, queued: Sequence[Row[Any]]) -> list[_Seal]:
+    async def _entries(self, queued: Sequence[Row[Any]]) -> list[NewSeal]:
         """The queued entries that this server signed and that are in no chain yet."""
         rows = [row for row in queued if row.kind in ENTRIES]
         if not rows:
@@ -341,14 +321,16 @@ class SealingBatch:
                 self._report("entry", row.lane_id)
         return entries
 
-    async def _heads(self, lane_ids: Iterable[UUID]) -> tuple[dict[UUID, _Head], set[UUID]]:
+    async def _heads(self, lane_ids: Iterable[UUID]) -> tuple[dict[UUID, LaneHead], set[UUID]]:
         """Lock the heads of these lanes. Returns those that are valid, and the lanes that fail."""
         wanted = sorted(lane_ids)
         rows = await self.connection.execute(statement("lock_heads"), {"lane_ids": wanted})
         stored = {
-            row.lane_id: value_of(_Head, row) for row in rows if row.project_id == self.project_id
+            row.lane_id: value_of(LaneHead, row)
+            for row in rows
+            if row.project_id == self.project_id
         }
-        heads = {lane_id: stored.get(lane_id, _Head(lane_id)) for lane_id in wanted}
+        heads = {lane_id: stored.get(lane_id, LaneHead(lane_id)) for lane_id in wanted}
         refused = {
             head.lane_id
             for head in heads.values()
@@ -360,7 +342,7 @@ class SealingBatch:
             del heads[lane_id]
         return heads, refused
 
-    async def _broken(self, heads: Sequence[_Head]) -> set[UUID]:
+    async def _broken(self, heads: Sequence[LaneHead]) -> set[UUID]:
         """The lanes whose last seals do not end in their head, each checked once per process."""
         numbers = self.verified.numbers
         unknown = [head for head in heads if numbers.get(head.lane_id) != head.number]
@@ -372,7 +354,7 @@ class SealingBatch:
         return {head.lane_id for head in unknown if not _ends_in(head, seals[head.lane_id])}
 
     async def _replays(
-        self, rows: Sequence[Row[Any]], entries: Sequence[_Seal]
+        self, rows: Sequence[Row[Any]], entries: Sequence[NewSeal]
     ) -> Mapping[UUID, int]:
         """The number of replays of events whose content changed, as their entries have it."""
         edited = [row for row in rows if row.last_no is not None]
@@ -391,7 +373,7 @@ class SealingBatch:
 
     def _acceptable(
         self, rows: Sequence[Row[Any]], sealed_until: datetime | None, replays: Mapping[UUID, int]
-    ) -> list[_Seal]:
+    ) -> list[NewSeal]:
         """The rows to seal. A row that is older than `sealed_until` was inserted later, and an
         event that differs from its seal without an entry of a replay was edited: a verification
         names them.
@@ -404,10 +386,10 @@ class SealingBatch:
                 self._report("row", row.lane_id)
             else:
                 seal = (row.lane_id, row.kind, row.row_id, row.row_no, row.digest, row.salt)
-                seals.append(_Seal(*seal))
+                seals.append(NewSeal(*seal))
         return seals
 
-    async def _append(self, heads: Mapping[UUID, _Head], seals: Sequence[_Seal]) -> int:
+    async def _append(self, heads: Mapping[UUID, LaneHead], seals: Sequence[NewSeal]) -> int:
         """Append seals, sign the heads of all these lanes, and change the roots. Returns the number
         of seals.
         """
@@ -424,7 +406,7 @@ class SealingBatch:
                 link = next_link(link, number, seal)
                 columns.append((seal, number, link))
             signed = sign_head(self.keys, self.project_id, lane_id, number, link)
-            new = _Head(lane_id, number, link, signed, self.keys.current)
+            new = LaneHead(lane_id, number, link, signed, self.keys.current)
             before, after = (member(self.keys, self.project_id, row) for row in (head, new))
             self._change(bucket_of(lane_id), [before, after], 0 if head.key_id else 1)
             written.append(new)
@@ -448,10 +430,10 @@ class SealingBatch:
         stored = self.buckets.get(bucket, Bucket(bucket))
         self.buckets[bucket] = changed(self.keys, self.project_id, stored, parts=parts, more=more)
 
-    async def _next_heads(self, after: UUID) -> list[_Head]:
+    async def _next_heads(self, after: UUID) -> list[LaneHead]:
         values = {"project_id": self.project_id, "after": after, "limit": HEADS_AT_ONCE}
         rows = await self.connection.execute(statement("next_heads"), values)
-        return [value_of(_Head, row) for row in rows]
+        return [value_of(LaneHead, row) for row in rows]
 
     async def _write(self, head: ProjectHead, now: datetime) -> None:
         """Write the buckets, a checkpoint if one is due, and the signed head."""
@@ -489,16 +471,12 @@ async def write_head(connection: AsyncConnection, head: ProjectHead) -> None:
     await connection.execute(query.values(columns | {"state": head.state.value}))
 
 
-def _entry(row: Row[Any], covers: str) -> _Seal:
+def _entry(row: Row[Any], covers: str) -> NewSeal:
     digest = entry_digest(row.kind, row.row_id, row.row_no, covers)
-    return _Seal(row.lane_id, row.kind, row.row_id, row.row_no, digest, covers=covers)
+    return NewSeal(row.lane_id, row.kind, row.row_id, row.row_no, digest, covers=covers)
 
 
-def _is_row(row: Row[Any]) -> bool:
-    return row.kind in ("event", "receipt", "history")
-
-
-def _ends_in(head: _Head, seals: Sequence[Row[Any]]) -> bool:
+def _ends_in(head: LaneHead, seals: Sequence[Row[Any]]) -> bool:
     """Tell if these last seals of a lane are a chain that ends in its head."""
     if not seals:
         return False
@@ -510,7 +488,7 @@ def _ends_in(head: _Head, seals: Sequence[Row[Any]]) -> bool:
     )
 
 
-def _columns_of(rows: Sequence[tuple[_Seal, int, bytes]]) -> dict[str, list[Any]]:
+def _columns_of(rows: Sequence[tuple[NewSeal, int, bytes]]) -> dict[str, list[Any]]:
     """The columns of seals to append, with their numbers and links."""
     return {
         "lane_ids": [seal.lane_id for seal, _, _ in rows],

@@ -36,6 +36,7 @@ from pipeline.seals.chain import (
     ERASURE,
     Covered,
     Fault,
+    LaneHead,
     broken_at,
     entry_digest,
     is_signed,
@@ -186,7 +187,7 @@ class Verification:
         heads, last = await self._heads(first)
         faults = await self._of_buckets(heads, range(first, last + 1))
         left = [row for row in heads if row.lane_id >= cursor.row_id]
-        chosen: list[Row[Any]] = []
+        chosen: list[LaneHead] = []
         room = ROWS
         for row in left:
             if chosen and row.number > room:
@@ -208,13 +209,14 @@ class Verification:
             return sealed, 0, faults, Cursor("lanes", UUID(int=(last + 1) << 120))
         return sealed, 0, faults, Cursor("events")
 
-    async def _heads(self, first: int) -> tuple[Sequence[Row[Any]], int]:
+    async def _heads(self, first: int) -> tuple[Sequence[LaneHead], int]:
         """Heads from a bucket on, of whole buckets; and the last of these buckets."""
 
-        async def read(last: int, limit: int) -> Sequence[Row[Any]]:
+        async def read(last: int, limit: int) -> Sequence[LaneHead]:
             bounds = {"low": UUID(int=first << 120), "high": UUID(int=((last + 1) << 120) - 1)}
             values = {"project_id": self._project_id, "limit": limit} | bounds
-            return (await self._connection.execute(statement("heads_page"), values)).all()
+            rows = await self._connection.execute(statement("heads_page"), values)
+            return [value_of(LaneHead, row) for row in rows]
 
         rows = await read(BUCKETS - 1, HEADS)
         if len(rows) < HEADS:
@@ -224,7 +226,7 @@ class Verification:
             return [row for row in rows if bucket_of(row.lane_id) <= last], last
         return await read(first, 2**31 - 1), first
 
-    async def _of_buckets(self, heads: Iterable[Row[Any]], numbers: Iterable[int]) -> list[Fault]:
+    async def _of_buckets(self, heads: Iterable[LaneHead], numbers: Iterable[int]) -> list[Fault]:
         """The buckets whose lanes do not have the heads that were signed: a fault for each."""
         of_bucket = defaultdict(list)
         for head in heads:
@@ -242,7 +244,7 @@ class Verification:
         ]
 
     async def _chains(
-        self, heads: Sequence[Row[Any]], low: int, high: int, *, adopting: bool
+        self, heads: Sequence[LaneHead], low: int, high: int, *, adopting: bool
     ) -> tuple[int, list[Fault]]:
         """Check the seals of lanes. Returns their number, and the faults."""
         if not heads:
@@ -272,7 +274,7 @@ class Verification:
 
     def _of_chain(
         self,
-        head: Row[Any],
+        head: LaneHead,
         base: Row[Any] | None,
         low: int,
         seals: Sequence[Row[Any]],
@@ -296,7 +298,7 @@ class Verification:
             else [Fault(head.lane_id, "head", "seal")]
         )
 
-    def _valid(self, head: Row[Any], entries: Sequence[Row[Any]]) -> list[Row[Any]]:
+    def _valid(self, head: LaneHead, entries: Sequence[Row[Any]]) -> list[Row[Any]]:
         """The entries that Memlane made: those of the chain, and those in the queue it signed."""
         valid = []
         for row in entries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.tenants import ProjectId
-from pipeline.seals.chain import Covered, is_signed, ranges, sign_head
+from pipeline.seals.chain import Covered, LaneHead, is_signed, ranges, sign_head
 from pipeline.seals.heads import Bucket, changed, fits, member
 from pipeline.seals.keys import SealKeys, message
 
@@ -19,13 +19,10 @@ PROJECT = ProjectId(UUID(int=1))
 KEYS = SealKeys([b"one key"])
 
 
-@dataclass(frozen=True)
-class LaneHead:
-    lane_id: UUID
-    number: int = 1
-    link: bytes = b"link"
-    signature: bytes = b""
-    key_id: str = KEYS.current
+def lane_head(
+    lane_id: UUID, number: int = 1, signature: bytes = b"", key_id: str = KEYS.current
+) -> LaneHead:
+    return LaneHead(lane_id, number, b"link", signature, key_id)
 
 
 def bucket_with(keys: SealKeys, heads: list[LaneHead]) -> Bucket:
@@ -42,7 +39,7 @@ def test_ranges_cover_their_numbers_and_no_other(numbers: set[int]) -> None:
     assert {number for number in range(502) if number in covered} == numbers
 
 
-@given(st.permutations([LaneHead(UUID(int=n)) for n in range(6)]))
+@given(st.permutations([lane_head(UUID(int=n)) for n in range(6)]))
 def test_a_root_does_not_depend_on_the_order_of_the_lanes(heads: list[LaneHead]) -> None:
     assert fits(KEYS, PROJECT, bucket_with(KEYS, heads), reversed(heads))
 
@@ -51,7 +48,7 @@ def test_a_root_does_not_depend_on_the_order_of_the_lanes(heads: list[LaneHead])
     "forged",
     [
         lambda heads: heads[1:],
-        lambda heads: [*heads, LaneHead(UUID(int=9))],
+        lambda heads: [*heads, lane_head(UUID(int=9))],
         lambda heads: [replace(heads[0], number=2), *heads[1:]],
         lambda heads: [replace(heads[0], link=b"x"), *heads[1:]],
         lambda heads: [replace(heads[0], key_id=""), *heads[1:]],
@@ -60,7 +57,7 @@ def test_a_root_does_not_depend_on_the_order_of_the_lanes(heads: list[LaneHead])
     ],
 )
 def test_other_heads_do_not_fit(forged: object) -> None:
-    heads = [LaneHead(UUID(int=n)) for n in range(4)]
+    heads = [lane_head(UUID(int=n)) for n in range(4)]
     bucket = bucket_with(KEYS, heads)
     assert fits(KEYS, PROJECT, bucket, heads)
     assert callable(forged)
@@ -70,7 +67,7 @@ def test_other_heads_do_not_fit(forged: object) -> None:
 
 def test_a_root_shows_no_part_of_a_single_lane() -> None:
     """Two batches that change a lane back and forth leave another root each time."""
-    head = LaneHead(UUID(int=3))
+    head = lane_head(UUID(int=3))
     part = member(KEYS, PROJECT, head)
     first = changed(KEYS, PROJECT, Bucket(0), parts=[part], more=1)
     second = changed(KEYS, PROJECT, first, parts=[], more=0)
@@ -81,13 +78,13 @@ def test_a_root_shows_no_part_of_a_single_lane() -> None:
 def test_a_former_key_verifies_and_the_present_one_signs() -> None:
     both = SealKeys([b"another key", b"one key"])
     assert both.current != KEYS.current
-    heads = [LaneHead(UUID(int=n)) for n in range(3)]
+    heads = [lane_head(UUID(int=n)) for n in range(3)]
     assert fits(both, PROJECT, bucket_with(KEYS, heads), heads)
 
 
 def test_a_signature_is_that_of_one_lane_of_one_project() -> None:
     lane_id = UUID(int=3)
-    signed = LaneHead(lane_id, 1, b"link", sign_head(KEYS, PROJECT, lane_id, 1, b"link"))
+    signed = lane_head(lane_id, 1, sign_head(KEYS, PROJECT, lane_id, 1, b"link"))
     assert is_signed(KEYS, PROJECT, signed)
     assert not is_signed(KEYS, ProjectId(UUID(int=2)), signed)
     assert not is_signed(KEYS, PROJECT, replace(signed, lane_id=UUID(int=4)))
