@@ -17,13 +17,11 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    DateTime,
     ForeignKey,
     Index,
     Table,
     Text,
     Uuid,
-    func,
     select,
     text,
 )
@@ -41,7 +39,8 @@ from pipeline.erasure.sql import statement
 from pipeline.ledger.fetching import execute, fetch, fetch_row
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
-from pipeline.ledger.tables import events, metadata
+from pipeline.ledger.tables import events
+from pipeline.ledger.tables.columns import metadata, now, partial, time
 from pipeline.seals.entries import record_erasure
 from pipeline.seals.keys import SealKeys
 from pipeline.tenants.owners import KINDS
@@ -74,16 +73,16 @@ erasures = Table(
     # Ids of the memories and turns to delete from the index, and the time of the next pass; both
     # NULL once the erasure is complete.
     Column("memory_ids", ARRAY(Uuid)),
-    Column("due_at", DateTime(timezone=True)),
+    time("due_at"),
     # The end of a session, as opposed to a request.
     Column("of_session", Boolean, nullable=False, server_default="false"),
     # The buckets of the index with its vectors follow from these: see vector_index/buckets.
     Column("owner_hashes", ARRAY(BigInteger)),
-    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    now("created_at"),
     CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
     CheckConstraint("(memory_ids IS NULL) = (due_at IS NULL)", name="due"),
     Index("ix_erasures_created", "project_id", "created_at"),
-    Index("ix_erasures_due", "of_session", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    partial("ix_erasures_due", "of_session", "due_at", where="due_at IS NOT NULL"),
 )
 
 

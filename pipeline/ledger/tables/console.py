@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
-    DateTime,
     Double,
     ForeignKey,
     Identity,
@@ -19,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pipeline.ledger.tables.columns import metadata, now
+from pipeline.ledger.tables.columns import metadata, now, time
 
 # Requests that change something, adds excepted. No text and no id of a user: `action` is the method
 # and the path of the route with the names of its parameters.
@@ -28,7 +27,7 @@ audit_entries = Table(
     metadata,
     Column("project_id", Uuid, primary_key=True),
     Column("id", BigInteger, Identity(), primary_key=True),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
+    time("at", nullable=False, server_default=func.now(), index=True),
     # The key, and the user's token that it made, if the request had one.
     Column("key_id", Uuid, nullable=False),
     Column("token_id", Uuid),
@@ -57,7 +56,7 @@ queue_samples = Table(
     "queue_samples",
     metadata,
     Column("project_id", Uuid, primary_key=True),
-    Column("minute", DateTime(timezone=True), primary_key=True),
+    time("minute", primary_key=True),
     # Numbers since the project was created.
     *(
         Column(name, BigInteger, nullable=False)
