@@ -36,7 +36,13 @@ def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) ->
     for stage in StageName:
         run = _task(stage, runtime, dispatcher)
         app.task(run, name=task_name(stage), bind=True, shared=False)
-    app.task(_summarize(runtime), name=SUMMARIZE, bind=True, shared=False)
+
+    def summarize(*arguments: Any, **more: Any) -> None:
+        match arguments:
+            case (str(lane_id),) if not more and (lane := _uuid(lane_id)) is not None:
+                runtime.summarize(lane)
+            case _:
+                log.warning("hint_dropped", task=SUMMARIZE)
 
     def curate(*arguments: Any, **more: Any) -> None:
         if (hint := read_run(*arguments, **more)) is None:
@@ -44,6 +50,7 @@ def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) ->
             return
         runtime.begin_run(hint)
 
+    app.task(summarize, name=SUMMARIZE, shared=False)
     app.task(curate, name=CURATE, shared=False)
 
 
@@ -62,19 +69,6 @@ def _task(
             dispatcher.kick(following, runtime.queue_for(following, queue))
 
         runtime.begin(replace(hint, low=is_low(queue)), then)
-
-    return run
-
-
-def _summarize(runtime: Runtime) -> Callable[..., None]:
-    """The task of a due summary; its only argument is the lane's id."""
-
-    def run(task: Task, *arguments: Any, **more: Any) -> None:
-        match arguments:
-            case (str(lane_id),) if not more and (lane := _uuid(lane_id)) is not None:
-                runtime.summarize(lane)
-            case _:
-                log.warning("hint_dropped", task=SUMMARIZE)
 
     return run
 
