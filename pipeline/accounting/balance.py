@@ -60,7 +60,8 @@ class Balance(LedgerStore):
         query = select(lines.c.kind, func.sum(lines.c.amount)).group_by(lines.c.kind)
         async with self._single.connect() as connection:
             counts = {row[0]: int(row[1]) for row in await connection.execute(query)}
-            age_s = await connection.scalar(_oldest(lines)) if _in_flight(counts) else None
+            in_flight = any(counts.get(status) for status in OPEN)
+            age_s = await connection.scalar(_oldest(lines)) if in_flight else None
         return _totals(counts, age_s or 0.0)
 
     async def add_searches(self, searches: Mapping[UUID, int]) -> None:
@@ -141,10 +142,6 @@ def _oldest(lines: Subquery) -> Select[Any]:
     )
     age = func.extract("epoch", func.now() - func.min(first.c.since))
     return select(cast(func.greatest(0, age), Float)).select_from(busy.join(first, text("true")))
-
-
-def _in_flight(counts: Mapping[str, int]) -> int:
-    return sum(counts.get(status, 0) for status in OPEN)
 
 
 def _totals(counts: Mapping[str, int], oldest_s: float) -> Totals:

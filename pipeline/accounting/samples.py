@@ -26,23 +26,13 @@ class ChartSpan(StrEnum):
     DAY = "day"
     WEEK = "week"
 
-    @property
-    def length(self) -> timedelta:
-        """The time from the first to the last point."""
-        return {
-            ChartSpan.HOUR: timedelta(hours=1),
-            ChartSpan.DAY: timedelta(days=1),
-            ChartSpan.WEEK: timedelta(days=7),
-        }[self]
 
-    @property
-    def step(self) -> timedelta:
-        """The time between two points."""
-        return {
-            ChartSpan.HOUR: timedelta(minutes=1),
-            ChartSpan.DAY: timedelta(minutes=15),
-            ChartSpan.WEEK: timedelta(hours=2),
-        }[self]
+# The time from the first to the last point of a chart, and the time between two points.
+SPANS = {
+    ChartSpan.HOUR: (timedelta(hours=1), timedelta(minutes=1)),
+    ChartSpan.DAY: (timedelta(days=1), timedelta(minutes=15)),
+    ChartSpan.WEEK: (timedelta(days=7), timedelta(hours=2)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +70,12 @@ class QueueSamples(LedgerStore):
 
         A step without a sample had no work, so its point has nothing but the memories.
         """
-        values = {"project_id": project_id, "span": span.length, "step": span.step}
+        length, step = SPANS[span]
+        values = {"project_id": project_id, "span": length, "step": step}
         async with self._single.connect() as connection:
             rows = (await connection.execute(statement("series"), values)).all()
             now = await connection.scalar(select(func.now()))
-        return _filled([SeriesPoint(**row._asdict()) for row in rows], span.step, now)
+        return _filled([SeriesPoint(**row._asdict()) for row in rows], step, now)
 
 
 def _filled(

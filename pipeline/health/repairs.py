@@ -17,11 +17,11 @@ class LedgerRepairs(LedgerStore):
 
     async def rebuild_index(self, name: str) -> None:
         """Build an invalid index again."""
-        await self._execute(f"REINDEX INDEX CONCURRENTLY {_quoted(name)}")
+        await execute(self._single, text(f"REINDEX INDEX CONCURRENTLY {_quoted(name)}"))
 
     async def drop_index(self, name: str) -> None:
         """Drop an index that an interrupted build left."""
-        await self._execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_quoted(name)}")
+        await execute(self._single, text(f"DROP INDEX CONCURRENTLY IF EXISTS {_quoted(name)}"))
 
     async def create_index(self, name: str) -> None:
         """Create an absent index of the newest schema."""
@@ -45,9 +45,6 @@ class LedgerRepairs(LedgerStore):
     async def correct_books(self) -> int:
         """Correct the counts that differ from their rows. Returns the number of corrections."""
         return await Recount(self._engine).correct()
-
-    async def _execute(self, command: str) -> None:
-        await execute(self._single, text(command))
 
 
 def _quoted(name: str) -> str:

@@ -104,7 +104,9 @@ class MemoryEffects:
             "history": json_rows([_entry(change) for change in self.changes if change.after]),
             "receipt": json_rows(self.receipt),
             "suggestions": json_rows([_suggestion(s) for s in self._suggestions()]),
-            "conflicts": json_rows([_conflict(c) for c in self._conflicts()]),
+            "conflicts": json_rows(
+                [columns_of(c, "id", "slot", "event_id") for c in self._conflicts()]
+            ),
             "conflict_members": json_rows(_members(self._conflicts())),
             "ended": json_rows([asdict(relation) for relation in self.ended]),
         }
@@ -281,11 +283,6 @@ def _line(place: int, change: Change) -> dict[str, Any]:
     }
 
 
-def _conflict(conflict: OpenConflict) -> dict[str, Any]:
-    """Build the row of a conflict."""
-    return {"id": conflict.id, "slot": conflict.slot, "event_id": conflict.event_id}
-
-
 def _members(raised: Sequence[OpenConflict]) -> list[dict[str, Any]]:
     """Build two rows for each pair of statements, in their last state."""
     pairs = [
@@ -321,10 +318,7 @@ def _suggestion(suggestion: Suggestion) -> dict[str, Any]:
 
 def _node(node: Node) -> dict[str, Any]:
     return {
-        "id": node.id,
-        "name": node.name,
+        **columns_of(node, "id", "name", "kind", "qualifier"),
         "name_key": node.key,
-        "kind": node.kind,
         "plain_name": node.plain,
-        "qualifier": node.qualifier,
     }
