@@ -14,7 +14,7 @@ memory until a person decides.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -84,11 +84,6 @@ class ScopeView:
             {memory.id: vector for memory, _, vector in rows if vector is not None},
         )
 
-    def leave_out(self, named: Iterable[UUID]) -> None:
-        """Take memories that a suggestion names from the free ones."""
-        for memory_id in named:
-            self.free.pop(memory_id, None)
-
 
 async def run(hint: RunHint, *, ledger: CuratorStores, model: MemoryModel, embedder: str) -> None:
     """Claim a run and carry out its steps until it ends or another worker has it.
@@ -112,9 +107,9 @@ async def _continue(
 ) -> None:
     """Carry out the steps of a claimed run. Errors: LedgerUnavailable."""
     try:
-        async with _leased(claimed, ledger.curator) as lease:
+        async with _leased(claimed, ledger.curator) as missed:
             is_lost = await _steps(claimed, ledger, model, embedder)
-        if is_lost and lease.missed:
+        if is_lost and missed.is_set():
             await ledger.curator.uncount_attempt(claimed)
     except TransientError as error:
         await _wait(claimed, error, ledger)
@@ -122,27 +117,22 @@ async def _continue(
         await _end(claimed, ledger, RunEnding("FAILED", error.code, str(error)))
 
 
-@dataclass(slots=True)
-class RunLease:
-    """The lease of a claimed run. `missed`: the ledger did not answer one of its heartbeats."""
-
-    hint: RunHint
-    missed: bool = False
-
-
 @asynccontextmanager
-async def _leased(hint: RunHint, runs: CuratorRuns) -> AsyncIterator[RunLease]:
-    """Renew the lease of a run for as long as the block runs."""
-    lease = RunLease(hint)
-    heartbeat = asyncio.create_task(_beat(lease, runs))
+async def _leased(hint: RunHint, runs: CuratorRuns) -> AsyncIterator[asyncio.Event]:
+    """Renew the lease of a run for as long as the block runs.
+
+    Yields an event that is set once the ledger does not answer a heartbeat.
+    """
+    missed = asyncio.Event()
+    heartbeat = asyncio.create_task(_beat(hint, runs, missed))
     try:
-        yield lease
+        yield missed
     finally:
         heartbeat.cancel()
         await asyncio.wait([heartbeat])
 
 
-async def _beat(lease: RunLease, runs: CuratorRuns) -> None:
+async def _beat(hint: RunHint, runs: CuratorRuns, missed: asyncio.Event) -> None:
     """Renew the lease once per interval, until cancelled or until another worker has the run.
 
     After an error of the ledger the next beat renews it.
@@ -152,10 +142,10 @@ async def _beat(lease: RunLease, runs: CuratorRuns) -> None:
         await asyncio.sleep(interval_s)
         try:
             async with asyncio.timeout(interval_s):
-                if not await runs.renew(lease.hint):
+                if not await runs.renew(hint):
                     return
         except (LedgerUnavailable, TimeoutError) as error:
-            lease.missed = True
+            missed.set()
             log.warning("heartbeat_missed", error=type(error).__name__)
 
 
@@ -186,7 +176,8 @@ async def _suggest(
     size = view.size if view else await ledger.memories.size(current.scope)
     suggestions = await create_suggestions(current, step, ledger, size=size)
     if suggestions and view:
-        view.leave_out(memory.id for made in suggestions for memory in made.targets)
+        for memory in (memory for made in suggestions for memory in made.targets):
+            view.free.pop(memory.id, None)
     return suggestions is not None
 
 
