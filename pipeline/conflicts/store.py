@@ -140,7 +140,8 @@ class Conflicts(LedgerStore):
             own = await page_of_owner(
                 self._direct, project_id, _rows_of(state), ids, limit=limit, offset=offset
             )
-            these = and_(conflicts.c.project_id == project_id, among(conflicts.c.id, own.ids))
+            own_ids = [row_id for (row_id,) in own.rows]
+            these = and_(conflicts.c.project_id == project_id, among(conflicts.c.id, own_ids))
             async with self._single.connect() as connection:
                 rows = await _stored(connection, _QUERY.where(these).order_by(*order))
             return ListPage(rows, own.count, own.bounded)

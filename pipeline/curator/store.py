@@ -166,7 +166,8 @@ class CuratorRuns(LedgerStore):
             own = await page_of_owner(
                 self._direct, project_id, _RUNS, ids, limit=limit, offset=offset
             )
-            these = select(curator_runs).where(of_project, among(curator_runs.c.id, own.ids))
+            own_ids = [row_id for (row_id,) in own.rows]
+            these = select(curator_runs).where(of_project, among(curator_runs.c.id, own_ids))
             rows = await fetch(self._single, these.order_by(*order))
             return ListPage([_view(row) for row in rows], own.count, own.bounded)
         mine = and_(of_project, shown_lane(curator_runs.c.lane_id))

@@ -109,20 +109,6 @@ class OwnerShape:
 Step = tuple[Callable[[OwnerShape], Select[Any]], Mapping[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedKeys:
-    """Keys of the rows of a page, and the number of all rows: see `ListPage`."""
-
-    keys: Sequence[tuple[Any, ...]]
-    count: int
-    bounded: Sequence[str] = ()
-
-    @property
-    def ids(self) -> list[Any]:
-        """The first part of each key."""
-        return [key[0] for key in self.keys]
-
-
 async def page_of_owner(
     direct: Direct,
     project_id: ProjectId,
@@ -131,20 +117,20 @@ async def page_of_owner(
     *,
     limit: int,
     offset: int,
-) -> OwnedKeys:
-    """A page of the rows of an owner, and their number: exact up to COUNTED rows after the page."""
+) -> ListPage[tuple[Any, ...]]:
+    """The keys of a page of an owner's rows. Their count is exact up to COUNTED after the page."""
     last, values = offset + limit, {"in_project": project_id, **ids}
     shape = OwnerShape(rows, tuple(ids))
     steps = rows.pages(last)
     keys, whole = await newest_keys(direct, steps, shape, values, key=rows.key, last=last)
     keys = keys[offset:]
     if whole and len(keys) < limit and (keys or not offset):
-        return OwnedKeys(keys, offset + len(keys))
+        return ListPage(keys, offset + len(keys))
     most = {"of_lanes": MOST_LANES, "most": last + COUNTED}
     [row] = await direct.rows(await SHAPES.of(_number, shape), values | most)
     count = at_least(row.number, len(keys), limit=limit, offset=offset)
     parts = {"count": row.exact, "results": whole}
-    return OwnedKeys(keys, count, [part for part, exact in parts.items() if not exact])
+    return ListPage(keys, count, [part for part, exact in parts.items() if not exact])
 
 
 async def newest_keys(

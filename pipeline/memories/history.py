@@ -131,9 +131,9 @@ class MemoryHistory(LedgerStore):
             own = await page_of_owner(
                 self._direct, project_id, CHANGES, ids, limit=limit, offset=offset
             )
-            values = {"memory_ids": [key[0] for key in own.keys]}
-            values["versions"] = [key[1] for key in own.keys]
-            rows = await self._direct.rows(_listed_states(), values) if own.keys else ()
+            values = {"memory_ids": [key[0] for key in own.rows]}
+            values["versions"] = [key[1] for key in own.rows]
+            rows = await self._direct.rows(_listed_states(), values) if own.rows else ()
             entries = [_excerpt(_entry(row)) for row in rows]
             return ListPage(entries, own.count, own.bounded)
         table = memory_history.c

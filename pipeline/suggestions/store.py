@@ -130,8 +130,9 @@ class Suggestions(LedgerStore):
             own = await page_of_owner(
                 self._direct, project_id, listed, ids, limit=limit, offset=offset
             )
-            these = _QUERY.where(of_project, among(suggestions.c.id, own.ids))
-            rows = await fetch(self._single, these.order_by(*order)) if own.keys else ()
+            own_ids = [row_id for (row_id,) in own.rows]
+            these = _QUERY.where(of_project, among(suggestions.c.id, own_ids))
+            rows = await fetch(self._single, these.order_by(*order)) if own_ids else ()
             return ListPage(await self._stored(rows), own.count, own.bounded)
         mine = and_(of_project, shown_lane(suggestions.c.lane_id), _shown_as(state, kind))
         rows = await fetch(
