@@ -46,11 +46,11 @@ from pipeline.domain.vectors import Vector
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.fetching import execute
 from pipeline.ledger.filter_conditions import among, looked_up, shown_lane
-from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.locks import lock_lane_of, locked
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import grouped, value_of
 from pipeline.ledger.store import LedgerStore
-from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
+from pipeline.ledger.tables import conflict_members, conflicts, events, memories
 from pipeline.memories.decided import DecidedEvent, write_decided
 from pipeline.memories.editing import lock_active
 from pipeline.memories.expiration import unexpired
@@ -175,8 +175,9 @@ class Conflicts(LedgerStore):
         InvalidInput for a memory that is not part of it.
         """
         async with self._engine.begin() as connection:
-            lane_id = await _lane_locked(connection, project_id, request.conflict_id)
             this = conflicts.c.id == request.conflict_id
+            mine = and_(conflicts.c.project_id == project_id, this)
+            row = await lock_lane_of(connection, conflicts, mine, missing=NO_SUCH_CONFLICT)
             of_it = select(conflict_members.c.memory_id).where(
                 conflict_members.c.conflict_id == request.conflict_id
             )
@@ -197,7 +198,7 @@ class Conflicts(LedgerStore):
             await write_decided(
                 connection,
                 project_id,
-                lane_id,
+                row.lane_id,
                 DecidedEvent(
                     event_id,
                     EventType.RESOLUTION,
@@ -310,21 +311,6 @@ def _conflict(row: Row[Any], members: Sequence[Row[Any]]) -> StoredConflict:
         statements=[value_of(MemberStatement, each, memory_id=each.id) for each in members],
         resolved_at=row.resolved_at if row.decided else None,
     )
-
-
-async def _lane_locked(
-    connection: AsyncConnection, project_id: ProjectId, conflict_id: UUID
-) -> UUID:
-    """Lock the lane of a conflict. Returns its id. Errors: NotFound."""
-    lane_id = await connection.scalar(
-        select(conflicts.c.lane_id).where(
-            conflicts.c.project_id == project_id, conflicts.c.id == conflict_id
-        )
-    )
-    mine = and_(lanes.c.project_id == project_id, lanes.c.id == lane_id)
-    if lane_id is None or not await lock_lanes(connection, mine):
-        raise NotFound(NO_SUCH_CONFLICT)
-    return UUID(str(lane_id))
 
 
 def _changes(request: ResolveRequest, standing: Sequence[Memory]) -> list[DecidedChange]:

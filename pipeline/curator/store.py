@@ -31,7 +31,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.ledger.counting import count_near
-from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.fetching import execute, fetch, fetch_known
 from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import columns_of, json_rows, value_of
@@ -143,10 +143,8 @@ class CuratorRuns(LedgerStore):
 
     async def get(self, project_id: ProjectId, run_id: UUID) -> CuratorRunView:
         """One run. Errors: NotFound."""
-        rows = await fetch(self._single, select(curator_runs).where(_mine(project_id, run_id)))
-        if not rows:
-            raise NotFound(NO_SUCH_RUN)
-        return _view(rows[0])
+        query = select(curator_runs).where(_mine(project_id, run_id))
+        return _view(await fetch_known(self._single, query, missing=NO_SUCH_RUN))
 
     async def page(
         self,

@@ -29,14 +29,13 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.accounting.balance import fold_all
-from pipeline.domain.errors import NotFound
 from pipeline.domain.events import Status
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.erasure.locking import Locked, OwnedRows, OwnerKey, lock_owned, owner_named
 from pipeline.erasure.shadows import drop_shadows
 from pipeline.erasure.sql import statement
-from pipeline.ledger.fetching import execute, fetch, fetch_row
+from pipeline.ledger.fetching import execute, fetch, fetch_known
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events
@@ -219,9 +218,7 @@ class Erasures(LedgerStore):
             .join(events)
             .where(erasures.c.project_id == project_id, erasures.c.event_id == event_id)
         )
-        row = await fetch_row(self._single, query)
-        if row is None:
-            raise NotFound(NO_SUCH_ERASURE)
+        row = await fetch_known(self._single, query, missing=NO_SUCH_ERASURE)
         return value_of(ErasureReceipt, row, status=Status(row.status))
 
 

@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.errors import Conflict
 from pipeline.domain.events import FINAL, EventType, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory, structure
@@ -54,6 +54,7 @@ from pipeline.events.late_statements import (
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.ledger.failures import is_taken_text
+from pipeline.ledger.fetching import known_row
 from pipeline.ledger.filter_conditions import among, one_of
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.row_values import columns_of, json_rows
@@ -156,9 +157,7 @@ class Undo(LedgerStore):
     async def _plan(self, project_id: ProjectId, event_id: UUID) -> UndoPlan:
         mine = and_(events.c.project_id == project_id, events.c.id == event_id)
         async with self._engine.begin() as connection:
-            event = (await connection.execute(select(events).where(mine))).one_or_none()
-            if event is None:
-                raise NotFound(NO_SUCH_EVENT)
+            event = await known_row(connection, select(events).where(mine), missing=NO_SUCH_EVENT)
             steps = await _steps(connection, project_id, event_id)
             restated = await _restated(connection, project_id, event_id)
             rows = await superseded(connection, [step.memory.id for step in steps])
@@ -222,12 +221,8 @@ async def _locked(connection: AsyncConnection, event: Row[Any]) -> Row[Any]:
     cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event.id)
     ids = [event.lane_id, *(await connection.scalars(cleared)).all()]
     await lock_lanes(connection, among(lanes.c.id, ids))
-    row: Row[Any] | None = (
-        await connection.execute(select(events).where(events.c.id == event.id))
-    ).one_or_none()
-    if row is None:
-        raise NotFound(NO_SUCH_EVENT)
-    return row
+    query = select(events).where(events.c.id == event.id)
+    return await known_row(connection, query, missing=NO_SUCH_EVENT)
 
 
 async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:

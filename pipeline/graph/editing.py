@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.sql import statement
+from pipeline.ledger.fetching import known_row
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.row_values import value_of
@@ -150,9 +151,7 @@ async def _locked(
 async def _view(connection: AsyncConnection, project_id: ProjectId, node_id: UUID) -> EntityView:
     """Read an entity with its members. Errors: NotFound."""
     mine = (entities.c.project_id == project_id, entities.c.id == node_id)
-    row = (await connection.execute(select(entities).where(*mine))).one_or_none()
-    if row is None:
-        raise NotFound(NO_SUCH_ENTITY)
+    row = await known_row(connection, select(entities).where(*mine), missing=NO_SUCH_ENTITY)
     members = await connection.execute(
         select(entities.c.id, entities.c.name)
         .where(entities.c.root_id == node_id)

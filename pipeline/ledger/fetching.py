@@ -1,4 +1,4 @@
-"""One statement in a transaction of its own.
+"""One statement in a transaction of its own, and rows that must exist.
 
 A statement that writes and returns rows needs an engine in autocommit: reads are not committed.
 """
@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Executable, Row
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import NotFound
 
 
 async def fetch(
@@ -26,6 +28,20 @@ async def fetch_row(
     """Execute a statement and return its only row, or None."""
     async with engine.connect() as connection:
         return (await connection.execute(query, values)).one_or_none()
+
+
+async def fetch_known(engine: AsyncEngine, query: Executable, *, missing: str) -> Row[Any]:
+    """Execute a statement and return its only row. Errors: NotFound with the text `missing`."""
+    async with engine.connect() as connection:
+        return await known_row(connection, query, missing=missing)
+
+
+async def known_row(connection: AsyncConnection, query: Executable, *, missing: str) -> Row[Any]:
+    """Like `fetch_known`, in the transaction of the caller."""
+    row = (await connection.execute(query)).one_or_none()
+    if row is None:
+        raise NotFound(missing)
+    return row
 
 
 async def fetch_value(

@@ -18,9 +18,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Table, select, text
+from sqlalchemy import ColumnElement, Row, Select, Table, and_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.domain.errors import NotFound
+from pipeline.ledger.fetching import known_row
 from pipeline.ledger.tables import lanes
 
 
@@ -40,6 +42,20 @@ async def lock_lanes(
     query = locked(lanes, which, lanes.c.id, *columns)
     rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
     return rows
+
+
+async def lock_lane_of(
+    connection: AsyncConnection, table: Table, which: ColumnElement[bool], *, missing: str
+) -> Row[Any]:
+    """Lock the lane of a row. Returns the row as it was before the lock.
+
+    Errors: NotFound with the text `missing` if there is no such row, or no such lane any more.
+    """
+    row = await known_row(connection, select(table).where(which), missing=missing)
+    mine = and_(lanes.c.project_id == row.project_id, lanes.c.id == row.lane_id)
+    if not await lock_lanes(connection, mine):
+        raise NotFound(missing)
+    return row
 
 
 @asynccontextmanager

@@ -22,7 +22,7 @@ from pipeline.domain.lanes import Hint
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
-from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.fetching import execute, fetch, known_row
 from pipeline.ledger.filter_conditions import looked_up, shown
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.owned_rows import ListPage
@@ -221,9 +221,7 @@ class Shadows(WakingStore):
 async def read(connection: AsyncConnection, project_id: ProjectId, shadow_id: UUID) -> Shadow:
     """Read a shadow with the counts of its events. Errors: NotFound."""
     mine = and_(shadows.c.id == shadow_id, shadows.c.project_id == project_id)
-    row = (await connection.execute(select(shadows).where(mine))).one_or_none()
-    if row is None:
-        raise NotFound(NO_SUCH_REPLAY)
+    row = await known_row(connection, select(shadows).where(mine), missing=NO_SUCH_REPLAY)
     scope = Scope.of(row)
     since = select(func.count()).where(
         events.c.lane_id == scope.lane_id,

@@ -25,9 +25,10 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState, accepted_changes
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
-from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.fetching import known_row
+from pipeline.ledger.locks import lock_lane_of, locked
 from pipeline.ledger.store import LedgerStore
-from pipeline.ledger.tables import lanes, receipts, suggestions
+from pipeline.ledger.tables import receipts, suggestions
 from pipeline.memories.decided import DecidedEvent, write_decided
 from pipeline.memories.editing import lock_active
 from pipeline.suggestions.store import DELETED, NO_SUCH_SUGGESTION
@@ -99,8 +100,10 @@ class Decisions(LedgerStore):
         suggestion is INVALID from then on), if what it states is deleted, or if another memory has
         the text.
         """
+        suggestion_id = acceptance.suggestion_id
+        this = and_(suggestions.c.project_id == project_id, suggestions.c.id == suggestion_id)
         async with self._engine.connect() as connection:
-            row = await _lane_locked(connection, project_id, acceptance.suggestion_id)
+            row = await lock_lane_of(connection, suggestions, this, missing=NO_SUCH_SUGGESTION)
             versions = {UUID(t["memory_id"]): t["version"] for t in row.targets}
             added = await _added(connection, row)
             current = await lock_active(connection, project_id, [*versions, *added])
@@ -112,8 +115,8 @@ class Decisions(LedgerStore):
             ]
             accepted = None
             if changed:
-                this = update(suggestions).where(suggestions.c.id == row.id)
-                await connection.execute(this.values(state=SuggestionState.INVALID))
+                invalid = update(suggestions).where(suggestions.c.id == row.id)
+                await connection.execute(invalid.values(state=SuggestionState.INVALID))
             elif row.outdated:
                 # Since the request has read it, a person has deleted what it would store again.
                 raise Conflict(f"{DELETED} Nothing was written.")
@@ -127,24 +130,10 @@ class Decisions(LedgerStore):
         raise Conflict(f"Changed since this was suggested: memory {names}. Nothing was written.")
 
 
-async def _lane_locked(
-    connection: AsyncConnection, project_id: ProjectId, suggestion_id: UUID
-) -> Row[Any]:
-    """Lock the lane of a suggestion and read the suggestion. Errors: NotFound."""
-    this = and_(suggestions.c.project_id == project_id, suggestions.c.id == suggestion_id)
-    row: Row[Any] | None = (await connection.execute(select(suggestions).where(this))).one_or_none()
-    mine = and_(lanes.c.project_id == project_id, lanes.c.id == (row.lane_id if row else None))
-    if row is None or not await lock_lanes(connection, mine):
-        raise NotFound(NO_SUCH_SUGGESTION)
-    return row
-
-
 async def _suggestion_locked(connection: AsyncConnection, suggestion_id: UUID) -> Row[Any]:
     """Lock a suggestion, which must be open. Errors: Conflict; NotFound if it was erased."""
     query = locked(suggestions, suggestions.c.id == suggestion_id, *suggestions.c)
-    row: Row[Any] | None = (await connection.execute(query)).one_or_none()
-    if row is None:
-        raise NotFound(NO_SUCH_SUGGESTION)
+    row = await known_row(connection, query, missing=NO_SUCH_SUGGESTION)
     if row.state != SuggestionState.OPEN:
         by = f", by event {row.decision_event_id}" if row.decision_event_id else ""
         raise Conflict(f"This suggestion is {row.state} already{by}.")

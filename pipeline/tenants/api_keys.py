@@ -31,13 +31,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId, Right
-from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
+from pipeline.ledger.fetching import fetch, fetch_known, fetch_value
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import api_keys, members, organizations, projects, user_tokens
 from pipeline.tenants.projects import Project
 from pipeline.tenants.secret import Secret
 
 NOT_FOR_USERS = "This takes an API key; a user's token has access only to the user's own memories."
+NO_OPERATOR = "This database has no operator: run `pipeline.migrate` first."
 NO_SUCH_KEY = "No such key in this organization."
 LAST_KEY = (
     "This is the organization's last admin key that belongs to no member and does not expire; "
@@ -150,9 +151,7 @@ class ApiKeys(LedgerStore):
             .order_by(api_keys.c.created_at)
             .limit(1)
         )
-        row = await fetch_row(self._engine, query)
-        if row is None:
-            raise NotFound("This database has no operator: run `pipeline.migrate` first.")
+        row = await fetch_known(self._engine, query, missing=NO_OPERATOR)
         own = OrganizationId(row.organization_id)
         return Grant(row.key_id, Project(ProjectId(row.id), own, row.name), Access.ADMIN)
 

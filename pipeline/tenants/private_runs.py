@@ -30,12 +30,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.errors import Conflict
 from pipeline.domain.events import EventType, Status
 from pipeline.domain.incognito import incognito_id
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
+from pipeline.ledger.fetching import fetch, fetch_known, fetch_value
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import book_entries, lanes, private_runs
@@ -140,10 +140,7 @@ class PrivateRuns(LedgerStore):
         query = select(private_runs).where(
             _this(project_id, run_id), private_runs.c.privacy != ENDED
         )
-        row = await fetch_row(self._engine, query)
-        if row is None:
-            raise NotFound(NO_SUCH_RUN)
-        return _run(run_id, row)
+        return _run(run_id, await fetch_known(self._engine, query, missing=NO_SUCH_RUN))
 
     async def is_incognito(self, scope: Scope) -> bool:
         """Tell if the adds of a scope are not stored."""

@@ -12,10 +12,10 @@ from sqlalchemy import and_, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.decay import Decay
-from pipeline.domain.errors import NotFound, ProjectGone
+from pipeline.domain.errors import ProjectGone
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
-from pipeline.ledger.fetching import fetch, fetch_row, fetch_value
+from pipeline.ledger.fetching import fetch, fetch_known, fetch_value
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.store import LedgerStore
@@ -126,9 +126,7 @@ class Projects(LedgerStore):
         query = select(projects.c.id, projects.c.organization_id, projects.c.name).where(
             projects.c.organization_id == organization_id, projects.c.id == project_id
         )
-        row = await fetch_row(self._engine, query)
-        if row is None:
-            raise NotFound(NO_SUCH_PROJECT)
+        row = await fetch_known(self._engine, query, missing=NO_SUCH_PROJECT)
         return Project(ProjectId(row.id), OrganizationId(row.organization_id), row.name)
 
     async def views(
