@@ -22,6 +22,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from pipeline.ledger.tables.columns import metadata, now, partial, time
 
+# The events of a project by their time, in indexes.
+BY_TIME = ("project_id", "created_at")
 NOT_ADD = "event_type <> 'ADD'"
 # Condition of rare events: all but adds that succeeded. A filter implies one of its parts.
 RARE = (
@@ -85,16 +87,11 @@ events = Table(
     CheckConstraint(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
     ),
-    Index("ix_events_feed", "project_id", "created_at"),
+    Index("ix_events_feed", *BY_TIME),
     # The newest events of a lane: `seq` is another order after a replay or an import.
     Index("ix_events_lane_newest", "lane_id", text("created_at DESC"), "id"),
     # Lists of FAILED events have the cancelled ones too.
-    partial(
-        "ix_events_unsuccessful",
-        "project_id",
-        "created_at",
-        where="status IN ('FAILED', 'CANCELLED')",
-    ),
+    partial("ix_events_unsuccessful", *BY_TIME, where="status IN ('FAILED', 'CANCELLED')"),
     # Erased events, for their retention.
     partial("ix_events_erased", "project_id", "erased_at", where="erased_at IS NOT NULL"),
     # Few among many: those of a failure code, and those whose graph can be built again.
@@ -126,7 +123,7 @@ events = Table(
     partial("ix_events_ended", "completed_at", where="completed_at IS NOT NULL"),
     partial("ix_events_batch", "batch_id", where="batch_id IS NOT NULL"),
     # Exports, summaries and deletes: few among many adds.
-    partial("ix_events_not_add_newest", "project_id", "created_at", where=NOT_ADD),
+    partial("ix_events_not_add_newest", *BY_TIME, where=NOT_ADD),
     # Rare events of a lane: other kinds than adds, failures, and events with a failure code.
     partial("ix_events_lane_rare", "lane_id", text("created_at DESC"), "id", where=RARE),
     # Owners in the filters of exports, summaries and deletes. See OWNERS_NAMED.

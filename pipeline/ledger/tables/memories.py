@@ -78,8 +78,11 @@ event.listen(metadata, "before_create", DDL(WORD_KEYS))  # type: ignore[no-untyp
 # Time of a memory's last change, or later; rows of earlier releases have no `stored_at`.
 CHANGED = "coalesce(stored_at, updated_at)"
 
-# Columns that follow the owner in an index of the memories that reads show.
+# Columns that follow the owner in an index of the memories that reads show; those of the statements
+# of a slot, and of the changes of a project, newest first.
 SHOWN = ("state", "temporary", "created_at")
+OF_SLOT = ("lane_id", "slot", "said_at", "id")
+NEWEST_CHANGES = ("project_id", text("created_at DESC"), "memory_id", text("version DESC"))
 
 memories = Table(
     "memories",
@@ -152,14 +155,7 @@ memories = Table(
     Index("ix_memories_changed", "lane_id", text(f"{CHANGED} DESC")),
     # A scope with many superseded memories is compared by its current ones.
     partial("ix_memories_active", "lane_id", where="state = 'ACTIVE'"),
-    partial(
-        "ix_memories_slot",
-        "lane_id",
-        "slot",
-        "said_at",
-        "id",
-        where="slot IS NOT NULL AND state = 'ACTIVE'",
-    ),
+    partial("ix_memories_slot", *OF_SLOT, where="slot IS NOT NULL AND state = 'ACTIVE'"),
     # What a scope knows about an attribute.
     partial(
         "ix_memories_cardinality",
@@ -168,14 +164,7 @@ memories = Table(
         "cardinality",
         where="cardinality IS NOT NULL AND state = 'ACTIVE'",
     ),
-    partial(
-        "ix_memories_appended",
-        "lane_id",
-        "slot",
-        "said_at",
-        "id",
-        where="appended AND state = 'ACTIVE'",
-    ),
+    partial("ix_memories_appended", *OF_SLOT, where="appended AND state = 'ACTIVE'"),
     # The memories that one has superseded, which its undo shows.
     partial("ix_memories_superseded", "superseded_by", where="superseded_by IS NOT NULL"),
     partial("ix_memories_forgotten", "lane_id", "text_hash", where="forgotten_at IS NOT NULL"),
@@ -255,21 +244,8 @@ memory_history = Table(
     # True if the writer knew that the memory is of a temporary run. A read skips these rows by an
     # index; the memory's own column decides what it shows.
     Column("temporary", Boolean, nullable=False, server_default="false"),
-    partial(
-        "ix_memory_history_shown",
-        "project_id",
-        text("created_at DESC"),
-        "memory_id",
-        text("version DESC"),
-        where="NOT temporary",
-    ),
-    Index(
-        "ix_memory_history_feed",
-        "project_id",
-        text("created_at DESC"),
-        "memory_id",
-        text("version DESC"),
-    ),
+    partial("ix_memory_history_shown", *NEWEST_CHANGES, where="NOT temporary"),
+    Index("ix_memory_history_feed", *NEWEST_CHANGES),
     partial("ix_memory_history_event", "event_id", where="event_id IS NOT NULL"),
 )
 
