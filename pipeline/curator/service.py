@@ -4,7 +4,7 @@ A run is a sequence of steps; each asks one question about a few memories:
 
     choose   memories that no step has covered, oldest first, and the nearest ones of each
     ask      the model; its answer is saved
-    act      the proposals that pass the checks are stored as open suggestions: create_suggestions
+    act      the proposals that pass the checks are stored as open suggestions
 
 A worker renews the run's lease while it works. One that dies loses at most the current call: the
 next one continues after the last saved answer, as soon as the lease has ended. Nothing changes a
@@ -23,19 +23,23 @@ from uuid import UUID
 import structlog
 
 from pipeline.cpu_thread import beside_loop
-from pipeline.curator.create_suggestions import create_suggestions
 from pipeline.curator.ports import CuratorStores
 from pipeline.curator.store import CuratorRun, CuratorRuns, CuratorStep, RunHint
 from pipeline.domain.consolidation.candidates import Comparable, Compared, Ranking
 from pipeline.domain.curation import (
+    DELETE_SHARE,
+    LEAST_DELETES,
     CuratedMemory,
+    CuratedSuggestion,
     CurationRequest,
     Proposal,
+    reviewed,
 )
 from pipeline.domain.errors import MalformedAnswer, PermanentError, TransientError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.memories import Memory
 from pipeline.domain.modes import CostLimit, Spent, uses
+from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.usage import Usage
 from pipeline.domain.vectors import from_bytes
 from pipeline.lanes.leases import BEATS
@@ -172,13 +176,47 @@ async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embed
 async def _suggest(
     current: CuratorRun, step: CuratorStep, view: ScopeView | None, ledger: CuratorStores
 ) -> bool:
-    """Create the suggestions of a step. False if the run is lost."""
+    """Store the proposals of a step that pass the checks. False if the run is lost.
+
+    An add creates suggestions too, of the changes that it withholds: see
+    pipeline/domain/consolidation/reconcile.
+    """
     size = view.size if view else await ledger.memories.size(current.scope)
-    suggestions = await create_suggestions(current, step, ledger, size=size)
-    if suggestions and view:
+    suggestions = await _passing(current, step, ledger, size=size)
+    dropped = len(step.proposals or ()) - len(suggestions)
+    stored = await ledger.curator.create_suggestions(current.hint, suggestions, dropped=dropped)
+    if stored and view:
         for memory in (memory for made in suggestions for memory in made.targets):
             view.free.pop(memory.id, None)
-    return suggestions is not None
+    return stored
+
+
+async def _passing(
+    current: CuratorRun, step: CuratorStep, ledger: CuratorStores, *, size: int
+) -> list[CuratedSuggestion]:
+    """The suggestions of the proposals that pass the checks.
+
+    A proposal about a memory that has changed since it was shown is dropped. `size`: number of the
+    scope's memories, which limits the deletes.
+    """
+    shown = dict(step.shown)
+    rows = await ledger.memories.active(current.scope.project_id, list(shown))
+    contested = await ledger.curator.conflicts(current.scope, list(shown))
+    unchanged = {
+        m.id: replace(m, conflict_id=contested.get(m.id)) for m in rows if m.version == shown[m.id]
+    }
+    left = max(LEAST_DELETES, int(DELETE_SHARE * size)) - current.deletes
+    ids = [memory_id for memory_id, _ in step.shown]
+    suggestions: list[CuratedSuggestion] = []
+    for proposal in step.proposals or ():
+        targets = [unchanged[ids[at]] for at in proposal.targets if ids[at] in unchanged]
+        made = len(targets) == len(proposal.targets) and reviewed(
+            proposal.kind, targets, proposal.text, proposal.reason
+        )
+        if made and (made.kind is not SuggestionKind.DELETE or left > 0):
+            left -= made.kind is SuggestionKind.DELETE
+            suggestions.append(made)
+    return suggestions[: max(0, current.limits.suggestions - current.suggested)]
 
 
 async def _ending(current: CuratorRun, ledger: CuratorStores) -> RunEnding | None:
