@@ -22,6 +22,8 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    and_,
+    delete,
     select,
     text,
 )
@@ -33,13 +35,14 @@ from pipeline.domain.events import Status
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.erasure.locking import Locked, OwnedRows, OwnerKey, lock_owned, owner_named
-from pipeline.erasure.shadows import drop_shadows
 from pipeline.erasure.sql import statement
 from pipeline.ledger.fetching import execute, fetch, fetch_known
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.store import LedgerStore
-from pipeline.ledger.tables import events
+from pipeline.ledger.tables import events, memories, shadows
 from pipeline.ledger.tables.columns import metadata, now, partial, time
+from pipeline.replays.store import read, sweep_out
 from pipeline.seals.entries import record_erasure
 from pipeline.seals.keys import SealKeys
 from pipeline.tenants.owners import KINDS
@@ -152,7 +155,7 @@ class Erasures(LedgerStore):
         """
         project_id, owned = own.project_id, locked.owned
         event_id = locked.erasure_id or uuid4()
-        copies = await drop_shadows(connection, project_id, owner) if locked.has_replays else ()
+        copies = await _drop_shadows(connection, project_id, owner) if locked.has_replays else ()
         question_ids = (
             await _withdraw(connection, project_id, owner, owned) if locked.has_questions else ()
         )
@@ -237,3 +240,19 @@ async def _withdraw(
         "withdrawn": WITHDRAWN,
     }
     return (await connection.scalars(statement("withdraw_answers"), values)).all()
+
+
+async def _drop_shadows(
+    connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey
+) -> Sequence[UUID]:
+    """Delete replays of the owner's scopes, which are copies. Returns the ids of their memories."""
+    of_owner = and_(shadows.c.project_id == project_id, shadows.c[KINDS[owner.kind]] == owner.id)
+    shadow_ids = (await connection.scalars(select(shadows.c.id).where(of_owner))).all()
+    if not shadow_ids:
+        return ()
+    copies = select(memories.c.id).where(among(memories.c.project_id, shadow_ids))
+    memory_ids = (await connection.scalars(copies)).all()
+    for shadow_id in shadow_ids:
+        await sweep_out(connection, await read(connection, project_id, shadow_id))
+    await connection.execute(delete(shadows).where(of_owner))
+    return memory_ids
