@@ -60,7 +60,7 @@ class Summarizer:
         if task is None:
             return
         if not task.request.messages:
-            await summaries.skip(task)
+            await summaries.postpone(task)
             return
         if (reason := await self._refusal(task)) is not None:
             await summaries.postpone(task, reason, delay_s=_pause_s(task))

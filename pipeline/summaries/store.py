@@ -113,20 +113,17 @@ class Summaries(LedgerStore):
         }
         return await fetch_value(self._single, statement("save"), values) is not None
 
-    async def postpone(self, task: SummaryTask, reason: str, *, delay_s: float) -> None:
-        """Keep the previous version, and try again after `delay_s` seconds."""
-        await self._postpone(task, reason, timedelta(seconds=delay_s))
-
-    async def skip(self, task: SummaryTask) -> None:
-        """Record that there is no message to summarize."""
-        await self._postpone(task, None, None)
-
-    async def _postpone(
-        self, task: SummaryTask, reason: str | None, delay: timedelta | None
+    async def postpone(
+        self, task: SummaryTask, reason: str | None = None, *, delay_s: float | None = None
     ) -> None:
-        values = {"lane_id": task.lane_id, "version": task.version, "epoch": task.epoch}
+        """Keep the previous version, and try again after `delay_s` seconds.
+
+        Without a reason and a delay: there is no message to summarize.
+        """
+        delay = None if delay_s is None else timedelta(seconds=delay_s)
+        values = columns_of(task, "lane_id", "version", "epoch")
         await execute(
-            self._single, statement("postpone"), {**values, "reason": reason, "delay": delay}
+            self._single, statement("postpone"), values | {"reason": reason, "delay": delay}
         )
 
     async def page(
