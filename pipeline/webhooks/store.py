@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, select, update
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
-from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.fetching import execute, fetch, fetch_known
 from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
@@ -157,10 +157,8 @@ class Webhooks(LedgerStore):
 
         The number is approximate for far pages: see `count_near`.
         """
-        if not await fetch(
-            self._single, select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
-        ):
-            raise NotFound(NO_SUCH_WEBHOOK)
+        its_id = select(webhooks.c.id).where(_is_webhook(project_id, webhook_id))
+        await fetch_known(self._single, its_id, missing=NO_SUCH_WEBHOOK)
         table = webhook_deliveries.c
         where = and_(table.webhook_id == webhook_id, *([table.state == state] if state else []))
         ids = select(table.id).where(where)
