@@ -74,8 +74,6 @@ async def decide(
         await ledger.decisions.decline(project_id, suggestion_id, DECLINED[action], by=by)
         return None
     suggestion = await ledger.suggestions.get(project_id, suggestion_id)
-    if suggestion.deleted:
-        raise Conflict(f"{DELETED} Nothing was written.")
     stored = stored_text(suggestion, text)
     vectors = await embedder.embed([stored]) if stored is not None else [None]
     edited = stored != suggestion.proposed_text
@@ -97,8 +95,6 @@ async def rehearse(
 ) -> AcceptedSuggestion:
     """Compute what an acceptance would change, and change nothing. Errors: as `decide`."""
     suggestion = await ledger.suggestions.get(project_id, suggestion_id)
-    if suggestion.deleted:
-        raise Conflict(f"{DELETED} Nothing was written.")
     stored = stored_text(suggestion, text)
     acceptance = Acceptance(suggestion_id, stored, NO_VECTOR, embedder.name, by)
     return await ledger.decisions.accept(project_id, acceptance, dry_run=True)
@@ -107,8 +103,11 @@ async def rehearse(
 def stored_text(suggestion: StoredSuggestion, text: str | None) -> str | None:
     """The text that an acceptance stores: the given or the proposed one; None for a DELETE.
 
-    Errors: InvalidInput for a text without use, or if there is none.
+    Errors: Conflict if its memories or messages are deleted; InvalidInput for a text without use,
+    or if there is none.
     """
+    if suggestion.deleted:
+        raise Conflict(f"{DELETED} Nothing was written.")
     if suggestion.kind is SuggestionKind.DELETE and text is not None:
         raise InvalidInput(NO_TEXT)
     stored = text if text is not None else suggestion.proposed_text

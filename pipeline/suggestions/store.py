@@ -29,11 +29,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from pipeline.domain.errors import NotFound
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
-from pipeline.ledger.fetching import fetch
+from pipeline.ledger.fetching import fetch, fetch_known
 from pipeline.ledger.filter_conditions import among, message_at, one_of, shown_lane
 from pipeline.ledger.owned_rows import LaneRows, ListPage, page_of_owner
 from pipeline.ledger.row_values import grouped, value_of
@@ -102,10 +101,8 @@ class Suggestions(LedgerStore):
     async def get(self, project_id: ProjectId, suggestion_id: UUID) -> StoredSuggestion:
         """One suggestion. Errors: NotFound, also for another project's suggestion."""
         mine = and_(suggestions.c.project_id == project_id, suggestions.c.id == suggestion_id)
-        rows = await fetch(self._single, _QUERY.where(mine))
-        if not rows:
-            raise NotFound(NO_SUCH_SUGGESTION)
-        [stored] = await self._stored(rows)
+        row = await fetch_known(self._single, _QUERY.where(mine), missing=NO_SUCH_SUGGESTION)
+        [stored] = await self._stored([row])
         return stored
 
     async def page(
