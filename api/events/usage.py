@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from api.http.shared_responses import Id, json_of
 from pipeline.accounting.balance import Totals
-from pipeline.accounting.costs import Paid, Spending, total
+from pipeline.accounting.costs import Paid, Spending
 from pipeline.events.event_view import EventView
 
 # Maximum number of days in the cost by day.
@@ -100,7 +100,7 @@ def usage(row: EventView) -> UsageJson:
 
 
 def _batch(batch_id: UUID, row: EventView) -> BatchUsageJson:
-    costs = paid(total(run.paid for run in row.stages))
+    costs = paid(sum((run.paid for run in row.stages), Paid()))
     return {"id": str(batch_id), "events": row.batch_events, **costs}
 
 

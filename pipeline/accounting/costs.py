@@ -54,11 +54,6 @@ def nano_usd(cost_usd: float | None) -> int | None:
     return None if cost_usd is None else round(cost_usd * NANO)
 
 
-def total(paid: Iterable[Paid]) -> Paid:
-    """Sum of these costs."""
-    return sum(paid, Paid())
-
-
 @dataclass(frozen=True, slots=True)
 class Spending:
     """Total cost, and the same by model and by day."""
@@ -69,7 +64,7 @@ class Spending:
     @property
     def total(self) -> Paid:
         """Total cost of all models."""
-        return total(self.models.values())
+        return sum(self.models.values(), Paid())
 
 
 class Costs(LedgerStore):
