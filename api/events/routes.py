@@ -122,7 +122,9 @@ async def cancel(event_id: EventId, api: Given, project: Caller) -> EventJson:
     the event: FAILED with code CANCELLED.
     """
     ledger = api.stores.ledger
-    await use_cases.cancel(project.id, event_id, ledger=ledger, dispatcher=api.dispatcher)
+    await use_cases.cancel(
+        project.id, event_id, cancellation=ledger.cancellation, dispatcher=api.dispatcher
+    )
     return event_responses.event(await ledger.events.get(project.id, event_id))
 
 
@@ -138,21 +140,23 @@ async def replay(
 
     With `dry_run` the response is a new event of type DRY_RUN, which computes the receipt.
     """
-    edit = request or ReplayRequest()
+    edit, ledger = request or ReplayRequest(), api.stores.ledger
     if edit.dry_run:
         event_id = await use_cases.rehearse(
             project.id,
             event_id,
             messages=edit.turns(),
             instructions=edit.instructions(),
-            ledger=api.stores.ledger,
+            dead_letters=ledger.dead_letters,
+            ledger=ledger,
             dispatcher=api.dispatcher,
         )
-        return event_responses.event(await api.stores.ledger.events.get(project.id, event_id))
+        return event_responses.event(await ledger.events.get(project.id, event_id))
     whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
     again = use_cases.replay_graph if edit.stage else whole
-    await again(project.id, event_id, ledger=api.stores.ledger, dispatcher=api.dispatcher)
-    return event_responses.event(await api.stores.ledger.events.get(project.id, event_id))
+    store = ledger.dead_letters
+    await again(project.id, event_id, dead_letters=store, dispatcher=api.dispatcher)
+    return event_responses.event(await ledger.events.get(project.id, event_id))
 
 
 @router.post("/v1/events/replay/")
@@ -171,8 +175,9 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
         code=request.code,
         graph_status=request.graph_status or GraphStatus.FAILED if request.stage else None,
     )
+    store = api.stores.ledger.dead_letters
     ids = await use_cases.replay_all(
-        project.id, wanted, ledger=api.stores.ledger, dispatcher=api.dispatcher
+        project.id, wanted, dead_letters=store, dispatcher=api.dispatcher
     )
     return {"replayed": len(ids), "event_ids": [str(event_id) for event_id in ids]}
 
@@ -198,7 +203,7 @@ async def undo(
         event_id,
         force=request is not None and request.force,
         dry_run=request is not None and request.dry_run,
-        ledger=stores.ledger,
+        store=stores.ledger.undo,
         embedder=stores.embedder,
         index=stores.index,
         key_id=grant.key_id,

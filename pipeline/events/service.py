@@ -15,10 +15,11 @@ from pipeline.domain.lanes import Hint
 from pipeline.domain.messages import Message
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR
-from pipeline.events.dead_letters import Edit, Replayed
-from pipeline.events.ports import EventStores, RehearsalStores
-from pipeline.events.undo import Undone
+from pipeline.events.cancel import Cancellation
+from pipeline.events.dead_letters import DeadLetters, Edit, Replayed
+from pipeline.events.undo import Undo, Undone
 from pipeline.ingest.add import add_messages, estimated_tokens
+from pipeline.ingest.ports import IngestStores
 from pipeline.memories.service import project
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.vector_index.index import A_PIECE, VectorIndex
@@ -30,13 +31,13 @@ MOST_REPLAYS = 1_000
 
 
 async def cancel(
-    project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
+    project_id: ProjectId, event_id: UUID, *, cancellation: Cancellation, dispatcher: Dispatcher
 ) -> None:
     """End an event that has had no effect yet; its lane continues with the next event.
 
     Errors: NotFound; Conflict if it is too late.
     """
-    taken, hint = await ledger.cancellation.cancel(project_id, event_id)
+    taken, hint = await cancellation.cancel(project_id, event_id)
     telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
     log.info("event_cancelled", event_id=str(event_id), again=not taken)
     _kick([hint] if hint else [], project_id, dispatcher)
@@ -48,7 +49,7 @@ async def replay(
     *,
     messages: Sequence[Message] = (),
     instructions: Mapping[str, str],
-    ledger: EventStores,
+    dead_letters: DeadLetters,
     dispatcher: Dispatcher,
 ) -> None:
     """Retry an event that FAILED or was cancelled, with other messages or instructions if given.
@@ -56,7 +57,7 @@ async def replay(
     Errors: NotFound; Conflict for an event with another status.
     """
     edit = Edit(messages, estimated_tokens(messages) if messages else None, instructions)
-    replayed = await ledger.dead_letters.replay(project_id, event_id, edit)
+    replayed = await dead_letters.replay(project_id, event_id, edit)
     _tell(replayed, project_id, dispatcher)
 
 
@@ -66,14 +67,15 @@ async def rehearse(
     *,
     messages: Sequence[Message] = (),
     instructions: Mapping[str, str],
-    ledger: RehearsalStores,
+    dead_letters: DeadLetters,
+    ledger: IngestStores,
     dispatcher: Dispatcher,
 ) -> UUID:
     """Start the dry run of a replay, with the same changes. Returns the id of its own event.
 
     Errors: NotFound; Conflict for an event that cannot be replayed.
     """
-    failed = await ledger.dead_letters.replayable(project_id, event_id)
+    failed = await dead_letters.replayable(project_id, event_id)
     given = Instructions(**{**asdict(failed.options.instructions), **instructions})
     return await add_messages(
         failed.scope,
@@ -87,13 +89,13 @@ async def rehearse(
 
 
 async def replay_graph(
-    project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
+    project_id: ProjectId, event_id: UUID, *, dead_letters: DeadLetters, dispatcher: Dispatcher
 ) -> None:
     """Build the graph of an event again, if only that failed or is PARTIAL.
 
     Errors: NotFound; Conflict for an event with another graph or none.
     """
-    replayed = await ledger.dead_letters.replay_graph(project_id, event_id)
+    replayed = await dead_letters.replay_graph(project_id, event_id)
     _tell(replayed, project_id, dispatcher)
 
 
@@ -101,7 +103,7 @@ async def replay_all(
     project_id: ProjectId,
     wanted: EventFilter,
     *,
-    ledger: EventStores,
+    dead_letters: DeadLetters,
     dispatcher: Dispatcher,
 ) -> Sequence[UUID]:
     """Replay the matching failed events of a project, oldest first.
@@ -109,7 +111,7 @@ async def replay_all(
     With `wanted.graph_status`, only their graph; those replayed before come last. Returns their
     ids, at most MOST_REPLAYS: call again while it returns that many.
     """
-    replayed = await ledger.dead_letters.replay_all(project_id, wanted, limit=MOST_REPLAYS)
+    replayed = await dead_letters.replay_all(project_id, wanted, limit=MOST_REPLAYS)
     _tell(replayed, project_id, dispatcher)
     return replayed.event_ids
 
@@ -119,7 +121,7 @@ async def undo(
     event_id: UUID,
     *,
     force: bool,
-    ledger: EventStores,
+    store: Undo,
     embedder: Embedder,
     index: VectorIndex,
     key_id: UUID | None = None,
@@ -132,10 +134,10 @@ async def undo(
     Errors: NotFound; Conflict if it was already undone, has not ended, or if a memory was changed
     since; with `force`, such memories are skipped instead.
     """
-    texts = await ledger.undo.texts(project_id, event_id)
+    texts = await store.texts(project_id, event_id)
     embeds = texts and not dry_run
     vectors = await embedder.embed(texts) if embeds else [NO_VECTOR] * len(texts)
-    undone = await ledger.undo.undo(
+    undone = await store.undo(
         project_id,
         event_id,
         force=force,

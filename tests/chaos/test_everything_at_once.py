@@ -148,7 +148,7 @@ class Everything:
     async def undo(self) -> None:
         for event_id in await self.any_event("status = 'SUCCEEDED' AND undone_at IS NULL"):
             await events_service.undo(
-                self.project_id, event_id, force=self.chance.random() < 0.7, ledger=self.ledger,
+                self.project_id, event_id, force=self.chance.random() < 0.7, store=self.ledger.undo,
                 embedder=self.engine.services.embedder, index=self.engine.services.index,
             )  # fmt: skip
 
@@ -164,13 +164,19 @@ class Everything:
     async def cancel(self) -> None:
         for event_id in await self.any_event("status IN ('PENDING', 'RUNNING')"):
             await events_service.cancel(
-                self.project_id, event_id, ledger=self.ledger, dispatcher=self.engine.hints
+                self.project_id,
+                event_id,
+                cancellation=self.ledger.cancellation,
+                dispatcher=self.engine.hints,
             )
 
     async def replay(self) -> None:
         wanted = EventFilter(statuses=["CANCELLED"])
         await events_service.replay_all(
-            self.project_id, wanted, ledger=self.ledger, dispatcher=self.engine.hints
+            self.project_id,
+            wanted,
+            dead_letters=self.ledger.dead_letters,
+            dispatcher=self.engine.hints,
         )
 
     async def decide(self) -> None:

@@ -197,7 +197,7 @@ class Engine:
             self.project.id,
             event_id,
             force=force,
-            ledger=self.ledger,
+            store=self.ledger.undo,
             embedder=self.services.embedder,
             index=self.services.index,
         )

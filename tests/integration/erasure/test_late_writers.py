@@ -171,7 +171,7 @@ async def undo(late: Late) -> None:
     event_id = await late.engine.add("I moved to Bern.", user_id=OWNER.id)
     await late.engine.drain()
     await event_service.undo(
-        late.scope.project_id, event_id, force=False, ledger=late.engine.ledger,
+        late.scope.project_id, event_id, force=False, store=late.engine.ledger.undo,
         embedder=late.embedder, index=services.index,
     )  # fmt: skip
 

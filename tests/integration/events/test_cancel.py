@@ -31,7 +31,12 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 
 
 async def call_off(engine: Engine, event_id: UUID) -> None:
-    await cancel(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+    await cancel(
+        engine.project.id,
+        event_id,
+        cancellation=engine.ledger.cancellation,
+        dispatcher=engine.hints,
+    )
 
 
 async def statuses(engine: Engine, *ids: UUID) -> list[Status]:
@@ -202,7 +207,12 @@ async def test_a_second_cancel_changes_nothing(engine: Engine) -> None:
 async def test_only_the_project_of_an_event_can_cancel_it(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.")
     with pytest.raises(NotFound):
-        await cancel(ProjectId(uuid4()), event_id, ledger=engine.ledger, dispatcher=engine.hints)
+        await cancel(
+            ProjectId(uuid4()),
+            event_id,
+            cancellation=engine.ledger.cancellation,
+            dispatcher=engine.hints,
+        )
     assert await statuses(engine, event_id) == ["PENDING"]
 
 

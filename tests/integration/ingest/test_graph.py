@@ -149,7 +149,12 @@ async def test_a_graph_with_invalid_relations_is_partial_and_can_be_replayed(
     assert (receipt["error"], receipt["graph_detail"]) == (None, event.failure_detail)
     assert await lines(engine, event_id) == ["ADD User lives_in Berlin"]
     engine.with_model(Scripted({**edges, "live": [("User", "visited", "Oslo")]}))
-    await replay_graph(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+    await replay_graph(
+        engine.project.id,
+        event_id,
+        dead_letters=engine.ledger.dead_letters,
+        dispatcher=engine.hints,
+    )
     await engine.drain()
     event = await engine.event(event_id)
     assert (event.graph_status, event_view(event)["graph_detail"]) == ("SUCCEEDED", None)

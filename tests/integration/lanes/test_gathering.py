@@ -184,7 +184,11 @@ async def test_a_replayed_event_does_not_wait_behind_turns_that_gather(
     waiting = await say(engine, SCHOOL)
     assert await statuses(engine, [waiting]) == [Status.PENDING]
     await replay(
-        engine.project.id, again, instructions={}, ledger=engine.ledger, dispatcher=engine.hints
+        engine.project.id,
+        again,
+        instructions={},
+        dead_letters=engine.ledger.dead_letters,
+        dispatcher=engine.hints,
     )
     await engine.drain()
     assert await statuses(engine, [waiting, again]) == [Status.SUCCEEDED] * 2

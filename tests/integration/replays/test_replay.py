@@ -41,7 +41,7 @@ async def again(
         event_id,
         messages=[Message(Role.USER, text) for text in texts],
         instructions=instructions or {},
-        ledger=engine.ledger,
+        dead_letters=engine.ledger.dead_letters,
         dispatcher=engine.hints,
     )
 
@@ -125,7 +125,12 @@ async def test_only_what_has_failed_is_replayed(engine: Engine, status: str) -> 
 async def test_a_cancelled_event_may_come_back(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.")
     await engine.run_until(StageName.APPLY)
-    await cancel(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+    await cancel(
+        engine.project.id,
+        event_id,
+        cancellation=engine.ledger.cancellation,
+        dispatcher=engine.hints,
+    )
     await again(engine, event_id)
     await engine.drain()
     assert (await engine.event(event_id)).status is Status.SUCCEEDED

@@ -69,7 +69,12 @@ async def unrelated(engine: Engine, *texts: str, error: Exception | None = None)
 
 
 async def again(engine: Engine, event_id: UUID) -> None:
-    await replay_graph(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+    await replay_graph(
+        engine.project.id,
+        event_id,
+        dead_letters=engine.ledger.dead_letters,
+        dispatcher=engine.hints,
+    )
 
 
 async def relations(engine: Engine) -> list[tuple[str, str]]:
@@ -204,7 +209,12 @@ async def test_it_cannot_be_cancelled_for_its_memories_are_stored(engine: Engine
     [event_id] = await unrelated(engine, "I live in Berlin.")
     await again(engine, event_id)
     with pytest.raises(Conflict, match="its memories are stored"):
-        await cancel(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+        await cancel(
+            engine.project.id,
+            event_id,
+            cancellation=engine.ledger.cancellation,
+            dispatcher=engine.hints,
+        )
     await engine.drain()
     assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
 
@@ -291,7 +301,10 @@ async def test_graphs_that_fail_again_come_back_after_the_others(
     wanted = EventFilter(graph_status=GraphStatus.FAILED)
     for expected in (first, second, first):
         replayed = await replay_all(
-            engine.project.id, wanted, ledger=engine.ledger, dispatcher=engine.hints
+            engine.project.id,
+            wanted,
+            dead_letters=engine.ledger.dead_letters,
+            dispatcher=engine.hints,
         )
         assert list(replayed) == [expected]
         await engine.drain()

@@ -238,7 +238,9 @@ async def test_an_event_whose_graph_is_replayed_is_summarized_once(
     engine.with_model(model)
     await say(service, "I work at Bosch.")
     await summarize(service, model)
-    await replay_graph(engine.project.id, secret, ledger=engine.ledger, dispatcher=engine.hints)
+    await replay_graph(
+        engine.project.id, secret, dead_letters=engine.ledger.dead_letters, dispatcher=engine.hints
+    )
     await engine.drain()
     await summarize(service, model)
     await say(service, "I like tea.", "I have a cat.")
