@@ -170,16 +170,16 @@ class Runtime:
         self._loop = LoopThread(slow_s=settings.loop_slow_s)
         self._stores = bootstrap.stores(settings, name=session_name(self.owner, name))
         self._services: Services = bootstrap.services(settings, self._stores)
-        self._summarizer = Summarizer(self._stores.ledger, self._services.model)
+        ledger = self._stores.ledger
+        self._summarizer = Summarizer(ledger.summaries, ledger.costs, self._services.model)
         quarantine = Quarantine(self._stand_aside)
-        leases = self._services.ledger.leases
         self._leases = Heartbeat(
-            leases,
+            ledger.leases,
             lease_s=settings.lease_s,
             quarantine=quarantine,
             blocked_s=self._loop.watch.blocked_s,
         )
-        self._busy_lanes = BusyLanes(LoadView(self._stores.ledger.engine))
+        self._busy_lanes = BusyLanes(LoadView(ledger.engine))
         # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()

@@ -7,7 +7,6 @@ stays in use, and the reason is stored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 from uuid import UUID
 
 import structlog
@@ -34,18 +33,12 @@ LEASE_S = 300.0
 TASK = "summarize"
 
 
-class SummaryStores(Protocol):
-    """The part of the ledger that summaries use."""
-
-    costs: Costs
-    summaries: Summaries
-
-
 @dataclass(frozen=True, slots=True)
 class Summarizer:
     """Makes summaries with a language model."""
 
-    ledger: SummaryStores
+    summaries: Summaries
+    costs: Costs
     model: MemoryModel
 
     async def summarize(self, lane_id: UUID) -> None:
@@ -53,7 +46,7 @@ class Summarizer:
 
         Raises no error of the model: the reason is stored.
         """
-        summaries = self.ledger.summaries
+        summaries = self.summaries
         if not await summaries.claim(lane_id, lease_s=LEASE_S):
             return
         task = await summaries.task(lane_id)
@@ -84,14 +77,14 @@ class Summarizer:
         """The reason to make no call now: the mode of the project, or a budget."""
         if task.mode is Mode.TURNS:
             return "The project's mode is turns."
-        uses = await budget_uses(task.project_id, task.user_id, task.budgets, self.ledger.costs)
+        uses = await budget_uses(task.project_id, task.user_id, task.budgets, self.costs)
         return uses[0].reason if uses and uses[0].share >= APPEND_FROM else None
 
     async def _account(self, task: SummaryTask, usage: Usage) -> None:
         """Add the costs of the calls, those of failed tries included, to the project's usage."""
         for paid in (usage, *(failed.usage for failed in usage.failed)):
             if paid.calls:
-                await self.ledger.costs.add_to_usage(task.project_id, task.lane_id, paid)
+                await self.costs.add_to_usage(task.project_id, task.lane_id, paid)
                 telemetry.model_calls.labels(paid.model, TASK).inc(paid.calls)
                 telemetry.model_tokens.labels(paid.model, "prompt").inc(paid.prompt_tokens)
                 telemetry.model_tokens.labels(paid.model, "completion").inc(paid.completion_tokens)

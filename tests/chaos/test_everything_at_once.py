@@ -190,7 +190,8 @@ class Everything:
 
     async def summarize(self) -> None:
         for due in await self.ledger.summaries.claim_due(limit=5, lease_s=1):
-            await Summarizer(self.ledger, self.engine.services.model).summarize(due.lane_id)
+            ledger, model = self.ledger, self.engine.services.model
+            await Summarizer(ledger.summaries, ledger.costs, model).summarize(due.lane_id)
 
     async def seal(self) -> None:
         await self.ledger.seals.seal()

@@ -146,7 +146,7 @@ async def profile(late: Late) -> None:
 async def summary(late: Late) -> None:
     ledger = late.engine.ledger
     [due] = await ledger.summaries.claim_due(limit=10, lease_s=300)
-    await Summarizer(ledger, late.model).summarize(due.lane_id)
+    await Summarizer(ledger.summaries, ledger.costs, late.model).summarize(due.lane_id)
 
 
 async def curate(late: Late) -> None:

@@ -81,12 +81,17 @@ async def say(service: Service, *texts: str, **options: Any) -> UUID:
     return event_id
 
 
+def summarizer(service: Service, model: Summing) -> Summarizer:
+    ledger = service.engine.ledger
+    return Summarizer(ledger.summaries, ledger.costs, model)
+
+
 async def summarize(service: Service, model: Summing) -> int:
     """Make all due summaries, as the sweeper and the workers do. Returns their number."""
     engine = service.engine
     due = await engine.ledger.summaries.claim_due(limit=10, lease_s=LEASE_S)
     for summary in due:
-        await Summarizer(engine.ledger, model).summarize(summary.lane_id)
+        await summarizer(service, model).summarize(summary.lane_id)
     return len(due)
 
 
@@ -297,7 +302,7 @@ async def test_an_erasure_deletes_the_versions_and_refuses_a_late_one(
     assert task is not None
     await service.client.delete("/v2/entities/user/maya/")
     assert not await summaries.save(task, "late", Usage("fake/summing", 1))
-    await Summarizer(service.engine.ledger, model).summarize(due.lane_id)
+    await summarizer(service, model).summarize(due.lane_id)
     async with service.engine.ledger.engine.connect() as connection:
         for name in ("summaries", "summary_states"):
             assert (await connection.execute(metadata.tables[name].select())).all() == []
