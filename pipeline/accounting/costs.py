@@ -16,6 +16,7 @@ from pipeline.domain.modes import Period, Spent
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import FailedTry, Usage
 from pipeline.ledger.fetching import execute, fetch
+from pipeline.ledger.row_values import columns_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables.costs import usage_daily
 
@@ -73,10 +74,8 @@ class Costs(LedgerStore):
     async def add(self, activation: Activation, failed: FailedTry) -> None:
         """Record the cost of a failed try for the receipts of the activation's batch."""
         values = {
-            "batch_id": activation.batch_id,
-            "stage": activation.stage,
-            "code": failed.code,
-            "ms": failed.ms,
+            **columns_of(activation, "batch_id", "stage"),
+            **columns_of(failed, "code", "ms"),
             "prompt": failed.usage.prompt,
             **failed.usage.columns,
         }

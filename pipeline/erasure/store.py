@@ -38,7 +38,7 @@ from pipeline.erasure.locking import Locked, OwnedRows, OwnerKey, lock_owned, ow
 from pipeline.erasure.sql import statement
 from pipeline.ledger.fetching import execute, fetch, fetch_known
 from pipeline.ledger.filter_conditions import among
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import events, memories, shadows
 from pipeline.ledger.tables.columns import metadata, now, partial, time
@@ -176,11 +176,8 @@ class Erasures(LedgerStore):
             "kind": owner.kind,
             "owner_id": owner.id,
             "narrower": WIDEST_FIRST[WIDEST_FIRST.index(owner.kind) + 1 :],
-            "lane_ids": owned.lane_ids,
-            "memory_ids": owned.memory_ids,
+            **columns_of(owned, "lane_ids", "memory_ids", "owner_hashes", "run_ids"),
             "vector_ids": [*owned.memory_ids, *copies, *locked.turn_ids],
-            "owner_hashes": owned.owner_hashes,
-            "run_ids": owned.run_ids,
             "this": owner.run_id,
             "of_session": locked.erasure_id is not None,
             "note": ERASED,

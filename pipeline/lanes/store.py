@@ -39,7 +39,7 @@ from pipeline.lanes.batches import batch_of
 from pipeline.lanes.effects import Effects
 from pipeline.lanes.sql import statement
 from pipeline.ledger.failures import is_taken_text
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.text import terms
 
@@ -223,11 +223,8 @@ class Lanes(LedgerStore):
             last_seq=batch.events[-1].seq,
             full_width=self._batch_events,
             grace=self.grace,
-            status=ending.status,
-            failure_code=ending.failure_code,
-            failure_detail=ending.failure_detail,
-            graph_status=ending.graph_status,
-            note=ending.note,
+            **columns_of(ending, "status", "failure_code", "failure_detail"),
+            **columns_of(ending, "graph_status", "note"),
             left_out=list(ending.left_out),
             mode=ending.mode.mode if ending.mode else None,
             mode_reason=ending.mode.reason if ending.mode else None,
@@ -361,7 +358,7 @@ class Lanes(LedgerStore):
     async def uncount_attempt(self, activation: Activation) -> None:
         """Take back the counted attempt of an activation that lost its lane: it was no crash."""
         if activation.counted:
-            values = {"batch_id": activation.batch_id, "stage": activation.stage}
+            values = columns_of(activation, "batch_id", "stage")
             await self._row(statement("uncount_attempt"), **_fence_of(activation), **values)
 
     async def _move(self, query: TextClause, activation: Activation, **values: Any) -> Any:
@@ -377,11 +374,7 @@ class Lanes(LedgerStore):
 
 def _fence_of(activation: Activation) -> dict[str, Any]:
     """Values that fence a statement. The owner is included: fences may repeat after a failover."""
-    return {
-        "lane_id": activation.lane_id,
-        "fence": activation.fence,
-        "owner": activation.owner,
-    }
+    return columns_of(activation, "lane_id", "fence", "owner")
 
 
 def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from pipeline.domain.incognito import incognito_id
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.fetching import fetch, fetch_known, fetch_value
-from pipeline.ledger.row_values import value_of
+from pipeline.ledger.row_values import columns_of, value_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import book_entries, lanes, private_runs
 
@@ -111,9 +111,7 @@ class PrivateRuns(LedgerStore):
         again = inserted.on_conflict_do_update(
             index_elements=["project_id", "digest"],
             set_={
-                "run_id": new.run_id,
-                "privacy": new.privacy,
-                "expires_at": new.expires_at,
+                **columns_of(new, "run_id", "privacy", "expires_at"),
                 "ended_at": null(),
                 "erasure_id": case((ended, new.erasure_id), else_=private_runs.c.erasure_id),
                 "created_at": case((ended, func.now()), else_=private_runs.c.created_at),
