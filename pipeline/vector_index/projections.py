@@ -169,13 +169,11 @@ class VectorSource(LedgerStore, ABC):
         """Statement for `stale_vectors` by these entity ids; also `embedder` and `limit`."""
 
 
-def payload(projection: Projection) -> dict[str, str | int]:
-    """Return the filterable ids and the vector's version. No text is stored in the index."""
+def as_record(projection: Projection) -> VectorRecord:
+    """Return the record of a row in the store.
+
+    Its payload has the ids to filter by and the version. No text is stored in the index.
+    """
     ids = {**projection.scope.ids, "lane_id": projection.scope.lane_id}
     given = {name: str(value) for name, value in ids.items() if value is not None}
-    return {**given, "version": projection.version}
-
-
-def as_record(projection: Projection) -> VectorRecord:
-    """Return the record of a row in the store."""
-    return VectorRecord(projection.id, projection.vector, payload(projection))
+    return VectorRecord(projection.id, projection.vector, {**given, "version": projection.version})
