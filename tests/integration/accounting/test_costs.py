@@ -10,7 +10,7 @@ import pytest
 from tenacity import wait_none
 
 from api.events import usage as usage_views
-from pipeline.accounting.costs import Paid, total
+from pipeline.accounting.costs import Paid
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
 from pipeline.domain.errors import LaneLost
@@ -43,7 +43,7 @@ async def receipts(engine: Engine, ids: Sequence[UUID]) -> dict[str, int]:
 
 async def sums(engine: Engine, **owner: Any) -> dict[str, int]:
     spent = await engine.ledger.costs.spending(engine.project.id, **owner)
-    by_day = total(spent.days.values())
+    by_day = sum(spent.days.values(), Paid())
     assert by_day == spent.total
     return {name: getattr(by_day, name) for name in COUNTED}
 
@@ -214,7 +214,7 @@ async def test_shares_go_by_the_size_of_an_event_and_leave_no_remainder(engine: 
         activation, StageName.CONSOLIDATE, output={}, usage=usage, ms=1
     )
     shares = [(await engine.event(event_id)).paid for event_id in ids]
-    assert total(shares) == Paid(2, 1_000, 101, 100)
+    assert sum(shares, Paid()) == Paid(2, 1_000, 101, 100)
     assert [share.prompt_tokens for share in shares] == sorted(s.prompt_tokens for s in shares)
     assert all(share.prompt_tokens and share.nano_usd for share in shares)
     shown = usage_views.usage(await engine.event(ids[0]))

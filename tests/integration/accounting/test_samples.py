@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from sqlalchemy import delete, func, select, text, update
 
-from pipeline.accounting.samples import ChartSpan
+from pipeline.accounting.samples import SPANS, ChartSpan
 from pipeline.events.retention import SAMPLES_FOR, Retention
 from pipeline.ledger.tables import queue_samples
 from tests.support.api_service import serving
@@ -67,7 +67,8 @@ async def test_a_span_has_steps_and_sums(engine: Engine) -> None:
     assert (first.accepted, second.accepted) == (0, 40)
     assert {(point.open, point.ready_s) for point in (first, second)} == {(1, 2.0)}
     assert {(point.accepted, point.open, point.memories) for point in idle} == {(0, 0, 5)}
-    assert {after.at - before.at for before, after in pairwise(points)} == {ChartSpan.WEEK.step}
+    _, step = SPANS[ChartSpan.WEEK]
+    assert {after.at - before.at for before, after in pairwise(points)} == {step}
 
 
 async def test_old_samples_are_deleted_and_the_page_shows_the_others(engine: Engine) -> None:

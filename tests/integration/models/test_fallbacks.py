@@ -9,7 +9,7 @@ import pytest
 from tenacity import wait_none
 
 from api.events import usage as usage_views
-from pipeline.accounting.costs import Paid, total
+from pipeline.accounting.costs import Paid
 from pipeline.adapters.llm_openai import OpenAIChat
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
 from pipeline.domain.events import FailureCode, Status
@@ -115,7 +115,7 @@ async def test_the_receipt_names_the_model_that_answered(
     answered = {"malformed": 2, "truncated": 2, "filtered": 1}.get(do, 0)
     assert failed == ([(FIRST, answered)] if answered else [])
     # The costs of the event include the calls that were of no use.
-    assert event.paid == total(run.paid for run in event.stages)
+    assert event.paid == sum((run.paid for run in event.stages), Paid())
     assert usage_views.usage(event)["models"].count(SECOND) == 1
 
 
