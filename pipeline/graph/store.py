@@ -15,6 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    BindParameter,
     Integer,
     Select,
     Text,
@@ -356,7 +357,7 @@ class Graph(LedgerStore):
 
 
 @cache
-def _lanes_of(most: int, *pinned: str) -> Select[Any]:
+def _lanes_of(most: int | BindParameter[int], *pinned: str) -> Select[Any]:
     """The newest lanes with these ids."""
     query = select(lanes.c.id).where(lanes_with(pinned))
     return query.order_by(lanes.c.accepted_at.desc(), lanes.c.id).limit(most)
@@ -421,13 +422,7 @@ def _page(*pinned: str, many: bool, expired: bool) -> Select[Any]:
 @cache
 def _count(*pinned: str, expired: bool) -> Select[Any]:
     """The number of the relations of lanes, up to `limit`, in up to `limit` of the newest lanes."""
-    newest = (
-        select(lanes.c.id)
-        .where(lanes_with(pinned))
-        .order_by(lanes.c.accepted_at.desc(), lanes.c.id)
-        .limit(_LIMIT)
-        .subquery("newest")
-    )
+    newest = _lanes_of(_LIMIT, *pinned).subquery("newest")
     of_lane = select(_EDGE.c.id).where(_EDGE.c.lane_id == newest.c.id, _AT_TIMES)
     of_lane = of_lane if expired else of_lane.where(_MEMORY_STANDS)
     edges = of_lane.limit(_LIMIT).lateral("edges")
