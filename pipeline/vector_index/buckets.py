@@ -27,11 +27,6 @@ def owner_hash(project_id: UUID, owner: str) -> int:
     return zlib.crc32(f"{project_id}/{owner}".encode())
 
 
-def bucket(project_id: UUID, owner: str, buckets: int) -> int:
-    """The bucket, from 0, of all vectors of one owner."""
-    return owner_hash(project_id, owner) % buckets
-
-
 def may_hold(collection: str, owner_hashes: Iterable[int]) -> bool:
     """Tell if a collection can have vectors of one of these owners, for any model and kind."""
     if own := OWN.search(collection):
@@ -55,7 +50,8 @@ def is_own(collection: str) -> bool:
 
 def collection_name(kind: str, embedder: str, buckets: int, *, project_id: UUID, owner: str) -> str:
     """The collection of an owner's memories or turns (`kind`), in vectors of this embedder."""
-    return f"{family(kind, embedder, buckets)}-{bucket(project_id, owner, buckets):04d}"
+    number = owner_hash(project_id, owner) % buckets
+    return f"{family(kind, embedder, buckets)}-{number:04d}"
 
 
 def own_name(
