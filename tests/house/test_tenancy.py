@@ -127,6 +127,7 @@ def _methods() -> Iterator[tuple[str, Any]]:
             "AsyncEngine",
             "AsyncConnection",
             "LedgerStore",
+            "WakingStore",
             "fetch",
         }:
             continue  # uses no database
