@@ -121,10 +121,8 @@ def _show(saved: SavedSettings, configured: Settings, layout: Layout) -> None:
     state = read(layout) if is_running(layout) else None
     changed = changes(configured, state.salt, state.settings) if state else []
     if changed:
-        names = ", ".join(changed)
-        print(
-            f"The running stack has other values of {names}; `{command_line('up')}` applies them."
-        )
+        up = command_line("up")
+        print(f"The running stack has other values of {', '.join(changed)}; `{up}` applies them.")
 
 
 def _source(name: str, saved: SavedSettings) -> str:

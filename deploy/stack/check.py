@@ -198,11 +198,8 @@ async def _model(setting: str, model: ModelSettings) -> Report:
     keys = [] if has_key else litellm_check.missing_keys(model.model)
     if not keys:
         return Report()
-    warning = (
-        f"{named}: no key. Set {setting.format('API_KEY')} or"
-        f" {', '.join(keys)}, unless this provider needs none here."
-    )
-    return Report(warnings=[warning])
+    names = f"{setting.format('API_KEY')} or {', '.join(keys)}"
+    return Report(warnings=[f"{named}: no key. Set {names}, unless this provider needs none here."])
 
 
 async def _address_problem(setting: str, model: ModelSettings) -> Report | None:

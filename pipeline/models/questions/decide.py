@@ -221,10 +221,8 @@ def _unstated(
         if all(row.action is Outcome.NOOP for row in own) and aims.isdisjoint(changed):
             fact = integer_ids.item(facts, own[0].fact)
             targets = [integer_ids.item(neighbours, aim) for aim in sorted(aims)]
-            if not (
-                _needs_no_memory(fact, targets, neighbours)
-                or any(_has_place(fact, other) for other in others)
-            ):
+            placed = any(_has_place(fact, other) for other in others)
+            if not placed and not _needs_no_memory(fact, targets, neighbours):
                 numbers.append(own[0].fact)
     return numbers
 

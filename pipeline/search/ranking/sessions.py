@@ -25,11 +25,10 @@ def locate(candidates: Sequence[Candidate]) -> None:
         for count, session in enumerate(_sessions(lane)):
             dialogue = len({candidate.speaker for candidate in session}) > 1
             for candidate in session:
-                turn, before = candidate.turn, candidate.before
                 candidate.place = Place(
-                    (number, *turn) if turn else candidate.key,
+                    (number, *candidate.turn) if candidate.turn else candidate.key,
                     (number, count),
-                    (number, *before) if before else None,
+                    (number, *candidate.before) if candidate.before else None,
                     dialogue,
                 )
 
