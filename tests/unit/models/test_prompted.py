@@ -420,14 +420,6 @@ def test_a_mended_graph_keeps_the_valid_relations(answer: dict[str, Any], faults
     assert all(fault in text for fault, text in zip(faults, changes.left_out, strict=True))
 
 
-@pytest.mark.parametrize("type_", [{}, {"type": None}, {"type": " "}, {"type": "?!"}])
-def test_an_entity_without_a_type_is_a_concept(type_: dict[str, Any]):
-    entities = [{"name": "Ann", "type": "person"}, {"name": "Rome"} | type_]
-    answer = {"entities": entities, "relations": [relation()], "ended": None}
-    [edge] = parse_relations(json.dumps(answer), 1, [EDGE]).relations
-    assert edge.destination == Entity("Rome", "concept")
-
-
 def test_a_mended_graph_keeps_a_valid_ending():
     changes = parse_relations(json.dumps(graph(relation(fact=2), ended=[1])), 1, [EDGE], mend=True)
     assert (changes.relations, changes.endings) == ((), (EdgeEnding(EDGE.relation_id, 0),))

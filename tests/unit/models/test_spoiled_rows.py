@@ -12,12 +12,14 @@ from pipeline.domain.curation import CurationRequest
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, Neighbour, Outcome
+from pipeline.domain.graph.values import Entity
 from pipeline.domain.limits import LONGEST_REASON, LONGEST_TEXT
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.prompted import PromptedModel
 from pipeline.models.questions.curate import curate_prompt, parse_proposals
 from pipeline.models.questions.decide import NO_REASON, UNDECIDED, parse_decisions
 from pipeline.models.questions.extract import MOST_FACTS, parse_facts
+from pipeline.models.questions.relate import parse_relations
 from pipeline.ports import ExtractionRequest
 from tests.unit.models.test_prompted import SAID_AT, ScriptedLLM
 
@@ -111,3 +113,11 @@ def test_an_invalid_proposal_costs_only_itself_after_the_repair() -> None:
     assert (proposal.targets, proposal.reason) == ((0,), NO_REASON)
     with pytest.raises(MalformedAnswer):
         parse_proposals(json.dumps({"proposals": rows[1:]}), 2, mend=True)
+
+
+@pytest.mark.parametrize("type_", [{}, {"type": None}, {"type": " "}, {"type": "?!"}])
+def test_an_entity_without_a_type_is_a_concept(type_: dict[str, Any]) -> None:
+    row = {"fact": 1, "source": "User", "relation": "lives_in", "target": "Rome"}
+    answer = {"entities": [{"name": "Rome"} | type_], "relations": [row], "ended": None}
+    [edge] = parse_relations(json.dumps(answer), 1, []).relations
+    assert edge.destination == Entity("Rome", "concept")
