@@ -6,6 +6,7 @@ import asyncio
 import re
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from html import unescape
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from sqlalchemy import update
 
 from api.console.pages import events
 from api.console.word_marks import MOST_MARKED
+from api.http.sse import next_change
 from api.http.streams import MOST_CONSOLE_STREAMS
 from pipeline.domain.events import AddOptions
 from pipeline.ledger import tables
@@ -208,7 +210,7 @@ async def test_the_stream_ends_once_its_key_is_revoked(
     service: Service, monkeypatch: pytest.MonkeyPatch, heartbeat_s: float
 ) -> None:
     """At the next change of the event, and without one at the next heartbeat."""
-    monkeypatch.setattr(events, "HEARTBEAT_S", heartbeat_s)
+    monkeypatch.setattr(events, "next_change", partial(next_change, heartbeat_s=heartbeat_s))
     event_id = await service.engine.add("I live in Berlin.")
     body = {"name": "guest", "scope": "read"}
     key = (await service.client.post("/v1/keys/", json=body)).json()
