@@ -68,8 +68,10 @@ class PromptedModel:
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
-        prompt = profile_prompt if question.kind is EventType.PROFILE else distil_prompt
-        answer = await ask(self._llm, prompt(question, memories))
+        if question.kind is EventType.PROFILE:
+            rows = await ask(self._llm, profile_prompt(question, memories))
+            return Answer(rows.value.value, rows.usage, rows.value.note)
+        answer = await ask(self._llm, distil_prompt(question, memories))
         return Answer(answer.value, answer.usage)
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:

@@ -44,7 +44,9 @@ async def generate(
     distilled = await model.distil(question, [memory.text for memory in oldest_first])
     ids = [memory.id for memory in oldest_first]
     answer["fields"] = supported(distilled.value, ids)
-    note = _note(question.shape["properties"], answer["fields"], len(newest), count)
+    note = _note(distilled.value, answer["fields"], len(newest), count)
+    if distilled.note:
+        note = f"{note} {distilled.note}"
     return replace(_generated(answer, note, ids), usage=distilled.usage)
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
+
+from pydantic import BaseModel
 
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions, Question
+from pipeline.domain.usage import Answer
 from pipeline.models import prompts
+from pipeline.models.json_answers import SHOWN_ERRORS, json_object, validated
 from pipeline.models.questions import integer_ids
-from pipeline.models.questions.distil import filled, nullable
+from pipeline.models.questions.distil import nullable, storable
 from pipeline.models.questions.repair import Prompt
+
+LEFT_OUT = "Properties left out of the model's answer as invalid, also after a repair: {}. {}"
 
 NUMBERS = {
     "type": "array",
@@ -20,7 +26,10 @@ NUMBERS = {
 }
 
 
-def profile_prompt(question: Question, memories: Sequence[str]) -> Prompt[dict[str, Any]]:
+Fields: TypeAlias = dict[str, dict[str, Any]]
+
+
+def profile_prompt(question: Question, memories: Sequence[str]) -> Prompt[Answer[Fields]]:
     """The prompt for the fields of the question's shape, each with the numbers of its memories."""
     form = with_memories(nullable(question.shape))
     text = prompts.render(
@@ -29,7 +38,8 @@ def profile_prompt(question: Question, memories: Sequence[str]) -> Prompt[dict[s
         form=prompts.form(form),
         memories=integer_ids.numbered(memories),
     )
-    return Prompt("profile", text, form, partial(fields, shape=form))
+    parse = partial(fields, shape=form)
+    return Prompt("profile", text, form, parse, partial(parse, mend=True))
 
 
 def with_memories(shape: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,17 +58,36 @@ def with_memories(shape: Mapping[str, Any]) -> dict[str, Any]:
     return {**shape, "properties": {name: field(p) for name, p in shape["properties"].items()}}
 
 
-def fields(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
+def fields(text: str, shape: Mapping[str, Any], *, mend: bool = False) -> Answer[Fields]:
     """A value and the numbers of its memories for each property of the schema.
 
-    Errors: MalformedAnswer if a property is missing, or has another form.
+    `mend` is for the repaired answer, after which there is no further call: its malformed
+    properties are left out, and the note names them.
+
+    Errors: MalformedAnswer if a property is missing or malformed; with `mend` only if no property
+    is valid.
     """
-    rows = filled(text, shape)
-    for name, row in rows.items():
-        where = f"property {prompts.quoted(name)}"
-        numbers = row.get("memories") if isinstance(row, dict) else None
-        if not isinstance(numbers, list) or "value" not in row:
-            raise MalformedAnswer(f"{where} must be an object with value and memories")
-        if not all(isinstance(number, int) for number in numbers):
-            raise MalformedAnswer(f"memories of {where} must be numbers")
-    return rows
+    given = json_object(text)
+    rows: Fields = {}
+    faults = []
+    for name in shape["properties"]:
+        place = f"property {prompts.quoted(name)}"
+        try:
+            row = validated(given.get(name), FieldRow, place)
+        except MalformedAnswer as error:
+            faults.append(str(error) if name in given else f"{place} is missing")
+        else:
+            rows[name] = {"value": storable(row.value), "memories": row.memories or []}
+    if not faults:
+        return Answer(rows)
+    shown = "; ".join(faults[:SHOWN_ERRORS])
+    if not (mend and rows):
+        raise MalformedAnswer(shown)
+    return Answer(rows, note=LEFT_OUT.format(len(faults), shown))
+
+
+class FieldRow(BaseModel):
+    """A property of the answer: its value, and the numbers of the memories that state it."""
+
+    value: Any
+    memories: list[int] | None

@@ -565,36 +565,3 @@ async def test_a_property_left_out_is_asked_for_once_more():
     answer = await PromptedModel(llm).distil(EXPORT, [])
     assert (answer.value, answer.usage.calls) == ({"home": "ROME"}, 2)
     assert 'properties are missing: "home"' in llm.asked[1][1].content
-
-
-# ── profiles ─────────────────────────────────────────────────────────────────────────────────────
-
-PROFILE = Question(EventType.PROFILE, {}, HOME, "In capitals.")
-
-
-async def test_each_property_of_a_profile_is_asked_for_with_its_memories():
-    llm = ScriptedLLM('{"home": {"value": "ROME", "memories": [1]}, "age": 7}')
-    answer = await PromptedModel(llm).distil(PROFILE, ["Ann lives in Rome."])
-    assert answer.value == {"home": {"value": "ROME", "memories": [1]}}
-    assert answer.usage.prompt.startswith("profile@")
-    [(system, user)] = llm.asked
-    assert "In capitals." in system.content
-    assert '"where one lives"' in user.content
-    assert '"memories": {"type": "array", "items": {"type": "integer"}' in user.content
-    assert '1: "Ann lives in Rome."' in user.content
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ('"ROME"', "must be an object with value and memories"),
-        ('{"value": "ROME"}', "must be an object with value and memories"),
-        ('{"memories": [1]}', "must be an object with value and memories"),
-        ('{"value": "ROME", "memories": ["one"]}', "must be numbers"),
-    ],
-)
-async def test_a_property_in_another_form_is_asked_for_once_more(row: str, reason: str):
-    llm = ScriptedLLM(f'{{"home": {row}}}', '{"home": {"value": null, "memories": []}}')
-    answer = await PromptedModel(llm).distil(PROFILE, [])
-    assert answer.usage.calls == 2
-    assert reason in llm.asked[1][1].content
