@@ -78,7 +78,7 @@ class BatchedEmbedder(ABC):
             pass
         try:
             return await self._checked(batch)
-        except UnusableVectors as error:
+        except (LimitRefused, UnusableVectors) as error:
             await self._require_a_vector()
             return await self._in_parts(batch, error)
 

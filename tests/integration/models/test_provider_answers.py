@@ -225,6 +225,23 @@ async def test_unusable_vectors_are_asked_for_once_more(kind: str) -> None:
     assert len(provider.requests) == 2
 
 
+async def test_a_batch_refused_for_its_size_the_second_time_is_halved() -> None:
+    """Two servers behind one address can have other limits and other faults."""
+
+    def answer(request: dict[str, Any]) -> tuple[int, bytes]:
+        if len(request["input"]) < 4:
+            return 200, spoiled_vectors("", len(request["input"]))
+        if len(provider.requests) == 1:
+            return 200, spoiled_vectors("NaN", 4)
+        return 413, b'{"error": {"message": "the batch is too large"}}'
+
+    provider = ScriptedProvider(answer)
+    async with provider.serve():
+        embedder = openai_embedder(provider)
+        assert len(await embedder.embed(["one", "two", "three", "four"])) == 4
+        await embedder.close()
+
+
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "shorter"])
 async def test_a_model_without_one_usable_vector_is_an_outage(kind: str) -> None:
     """Its events wait until the server is repaired; the requests do not grow with the batch."""
