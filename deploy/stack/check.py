@@ -52,26 +52,6 @@ def _joined(reports: Sequence[Report]) -> Report:
     )
 
 
-async def check_database(configured: Settings) -> Report:
-    """Check MEMLANE_DATABASE_URL."""
-    return await _server("DATABASE_URL", configured.database_url, _database)
-
-
-async def check_broker(configured: Settings) -> Report:
-    """Check MEMLANE_BROKER_URL."""
-    return await _server("BROKER_URL", configured.broker_url, lambda _: _broker(configured))
-
-
-async def check_chroma(configured: Settings) -> Report:
-    """Check MEMLANE_CHROMA_URL."""
-    return await _server("CHROMA_URL", configured.chroma_url, _http)
-
-
-async def check_qdrant(configured: Settings) -> Report:
-    """Check MEMLANE_QDRANT_URL."""
-    return await _server("QDRANT_URL", configured.qdrant_url, _http)
-
-
 async def check_llm(configured: Settings) -> Report:
     """Check the settings of the language model and of its fallbacks."""
     first, *fallbacks = configured.llm.chain
@@ -119,11 +99,6 @@ def _failed_call(named: str, model: ModelSettings, error: Exception) -> Report:
     if outage and not isinstance(error, SettingRejected):
         return Report(warnings=[f"{named}: {reason}. {ADDS_WAIT}"])
     return Report(refused=[f"{named}: {reason}"])
-
-
-async def check_reranker(configured: Settings) -> Report:
-    """Check the settings of the reranker."""
-    return await _model("MEMLANE_RERANKER__{}", configured.reranker)
 
 
 async def _server(name: str, url: Any, answer: Callable[[str], Awaitable[None]]) -> Report:
@@ -235,12 +210,14 @@ async def check_embedder(configured: Settings) -> Report:
 
 # Each check passes if its setting is not set.
 CHECKS: Mapping[str, Callable[[Settings], Awaitable[Report]]] = {
-    "database": check_database,
-    "broker": check_broker,
-    "chroma": check_chroma,
-    "qdrant": check_qdrant,
+    "database": lambda configured: _server("DATABASE_URL", configured.database_url, _database),
+    "broker": lambda configured: _server(
+        "BROKER_URL", configured.broker_url, lambda _: _broker(configured)
+    ),
+    "chroma": lambda configured: _server("CHROMA_URL", configured.chroma_url, _http),
+    "qdrant": lambda configured: _server("QDRANT_URL", configured.qdrant_url, _http),
     "llm": check_llm,
-    "reranker": check_reranker,
+    "reranker": lambda configured: _model("MEMLANE_RERANKER__{}", configured.reranker),
     "embedder": check_embedder,
 }
 

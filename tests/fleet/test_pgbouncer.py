@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url, text
 
-from deploy.stack.check import check_database
+from deploy.stack.check import CHECKS
 from deploy.stack.servers import Postgres
 from pipeline.ledger.engine import SESSION, connect
 from pipeline.ledger.statements import Direct
@@ -36,7 +36,7 @@ async def set_role(url: str) -> None:
 
 
 async def refusals(url: str) -> list[str]:
-    return list((await check_database(Settings.model_validate({"database_url": url}))).refused)
+    return list((await CHECKS["database"](Settings.model_validate({"database_url": url}))).refused)
 
 
 async def test_the_role_needs_its_settings_and_transactions_their_statements(

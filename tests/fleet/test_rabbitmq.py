@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from deploy.stack.check import check_broker
+from deploy.stack.check import CHECKS
 from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Hint
 from pipeline.settings import Settings
@@ -121,8 +121,8 @@ def test_a_restarted_server_has_forgotten_its_hints_and_says_so_once(
 
 async def test_the_check_names_what_is_wrong_and_not_the_password(rabbitmq: RabbitMQ) -> None:
     good = await asyncio.to_thread(settings, rabbitmq)
-    assert (await check_broker(good)).refused == []
+    assert (await CHECKS["broker"](good)).refused == []
     bad = rabbitmq.url.replace("@", "-secret@")
-    (refused,) = (await check_broker(Settings(broker_url=SecretStr(bad)))).refused
+    (refused,) = (await CHECKS["broker"](Settings(broker_url=SecretStr(bad)))).refused
     assert refused.startswith(f"MEMLANE_BROKER_URL (127.0.0.1:{rabbitmq.port}): ")
     assert "secret" not in refused

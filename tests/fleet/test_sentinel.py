@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from deploy.stack.check import check_broker
+from deploy.stack.check import CHECKS
 from deploy.stack.waiting import wait_until
 from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Hint
@@ -40,13 +40,13 @@ def configured(group: SentinelGroup, **changes: str) -> Settings:
 
 
 async def test_the_check_asks_the_master_and_names_what_is_wrong(group: SentinelGroup) -> None:
-    assert (await check_broker(configured(group))).refused == []
+    assert (await CHECKS["broker"](configured(group))).refused == []
     for changes in (
         {"MEMLANE_BROKER_SENTINEL_MASTER": "nobody"},
         {"MEMLANE_BROKER_SENTINEL_PASSWORD": "a-secret"},
         {"MEMLANE_BROKER_URL": group.settings["MEMLANE_BROKER_URL"].replace("@", "x@")},
     ):
-        (refused,) = (await check_broker(configured(group, **changes))).refused
+        (refused,) = (await CHECKS["broker"](configured(group, **changes))).refused
         assert refused.startswith("MEMLANE_BROKER_URL (127.0.0.1:")
         assert "secret" not in refused
         assert group.password not in refused
