@@ -25,6 +25,7 @@ from pipeline.domain.errors import Forbidden, MemlaneError
 from pipeline.domain.tenants import Access
 from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.settings import Settings
+from pipeline.stores import Ledger
 from pipeline.tenants.api_keys import Grant
 from pipeline.tenants.projects import Project
 from pipeline.tenants.secret import Secret
@@ -49,10 +50,16 @@ class StaleForm(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSession:
-    """A session with the grant of its key."""
+    """A session with the grant of its key, and the services of the process."""
 
+    api: Api
     token: str
     grant: Grant
+
+    @property
+    def ledger(self) -> Ledger:
+        """The stores of the ledger."""
+        return self.api.stores.ledger
 
     @property
     def project(self) -> Project:
@@ -121,7 +128,7 @@ async def session_of(request: Request, api: Given) -> ConsoleSession:
         raise SignInNeeded("Sign in first.")
     take_turns_as(grant.project.id)
     # An error's page has the menu, and the forms of this session.
-    request.state.session = session = ConsoleSession(token, grant)
+    request.state.session = session = ConsoleSession(api, token, grant)
     if allowance := api.keys.allowance(grant):
         allowance.require()
     know_visitor(request)

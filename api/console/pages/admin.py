@@ -11,7 +11,6 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Administering, Viewing
-from api.dependencies import Given
 from api.keys import routes as key_routes
 from api.tenants import routes
 from api.tenants.requests import KeyRequest, MemberRequest, ProjectRequest
@@ -22,20 +21,20 @@ router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=F
 
 
 @router.get("/admin")
-async def admin(request: Request, api: Given, session: Viewing) -> Response:
+async def admin(request: Request, session: Viewing) -> Response:
     """The organization's projects, and keys and members of this project."""
     session.grant.require(Access.ADMIN)
     return show(
         request,
         "admin.html",
-        projects=await routes.list_projects(api, session.administration),
-        keys=(await key_routes.list_keys(api, session.administration))["results"],
-        members=(await routes.list_members(api, session.administration))["members"],
+        projects=await routes.list_projects(session.api, session.administration),
+        keys=(await key_routes.list_keys(session.api, session.administration))["results"],
+        members=(await routes.list_members(session.api, session.administration))["members"],
     )
 
 
 @router.post("/admin/keys")
-async def make_key(request: Request, api: Given, session: Administering, fields: Form) -> Response:
+async def make_key(request: Request, session: Administering, fields: Form) -> Response:
     """Create a key; this page alone shows it."""
     wanted = checked(
         KeyRequest,
@@ -44,7 +43,7 @@ async def make_key(request: Request, api: Given, session: Administering, fields:
         member=fields.optional("member"),
         expires_at=fields.optional("expires_at"),
     )
-    made = await key_routes.make_key(wanted, api, session.administration)
+    made = await key_routes.make_key(wanted, session.api, session.administration)
     return show(
         request, "secret.html", title="Key created", secret=made["key"], after="/admin",
         about="Only its hash is stored: copy it now.",
@@ -52,54 +51,48 @@ async def make_key(request: Request, api: Given, session: Administering, fields:
 
 
 @router.post("/admin/keys/{key_id}/revoke")
-async def revoke(key_id: str, request: Request, api: Given, session: Administering) -> Response:
+async def revoke(key_id: str, request: Request, session: Administering) -> Response:
     """Revoke a key, and with it the sessions it has opened."""
-    await key_routes.revoke_key(key_id, api, session.administration)
+    await key_routes.revoke_key(key_id, session.api, session.administration)
     return back(request, "/admin", done="revoked")
 
 
 @router.post("/admin/members")
-async def add_member(
-    request: Request, api: Given, session: Administering, fields: Form
-) -> Response:
+async def add_member(request: Request, session: Administering, fields: Form) -> Response:
     """Make a person a member of the project."""
     wanted = checked(MemberRequest, email=fields.text("email"), role=fields.text("role"))
-    await routes.add_member(wanted, api, session.administration)
+    await routes.add_member(wanted, session.api, session.administration)
     return back(request, "/admin", done="saved")
 
 
 @router.post("/admin/members/remove")
-async def remove_member(
-    request: Request, api: Given, session: Administering, fields: Form
-) -> Response:
+async def remove_member(request: Request, session: Administering, fields: Form) -> Response:
     """Remove a person from the project, with their keys."""
-    await routes.remove_member(api, session.administration, fields.text("email").lower())
+    await routes.remove_member(session.api, session.administration, fields.text("email").lower())
     return back(request, "/admin", done="removed")
 
 
 @router.post("/admin/projects")
-async def create_project(
-    request: Request, api: Given, session: Administering, fields: Form
-) -> Response:
+async def create_project(request: Request, session: Administering, fields: Form) -> Response:
     """Create a project in the organization."""
     session.grant.require_organization()
     wanted = checked(ProjectRequest, name=fields.text("name"))
-    await routes.create_project(wanted, api, session.administration)
+    await routes.create_project(wanted, session.api, session.administration)
     return back(request, "/admin", done="saved")
 
 
 @router.get("/health")
-async def health(request: Request, api: Given, session: Viewing) -> Response:
+async def health(request: Request, session: Viewing) -> Response:
     """The state of each part; the settings in force for an admin of the server."""
-    ledger = api.stores.ledger
+    ledger = session.ledger
     organization = await ledger.projects.organization(session.project.organization_id)
     allowed = organization.operator and session.grant.administers_organization
     return show(
         request,
         "health.html",
-        parts=await api.health(),
+        parts=await session.api.health(),
         cooling=await ledger.circuits.cooling(session.project.id),
-        settings=_in_force(api.settings) if allowed else None,
+        settings=_in_force(session.api.settings) if allowed else None,
     )
 
 

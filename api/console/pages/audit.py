@@ -10,20 +10,17 @@ from api.console.cursors import PAGE
 from api.console.page_route import PageRoute
 from api.console.rendering import show
 from api.console.session import Viewing
-from api.dependencies import Given
 from api.http.ids import uuid
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/audit")
-async def audit(
-    request: Request, api: Given, session: Viewing, before: str = "", key_id: str = ""
-) -> Response:
+async def audit(request: Request, session: Viewing, before: str = "", key_id: str = "") -> Response:
     """Requests that changed something, newest first, of all keys or of one."""
     project, grant = session.project, session.grant
     listed = await routes.audit_log(
-        api,
+        session.api,
         project,
         grant,
         int(before) if before.isdecimal() and len(before) < 19 else None,

@@ -12,7 +12,6 @@ from api.console.forms import Fields, Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Administering, ConsoleSession, Viewing
-from api.dependencies import Api, Given
 from api.events import usage as usage_views
 from api.tenants import routes
 from api.tenants.requests import BudgetsRequest, ProjectUpdateRequest
@@ -29,16 +28,11 @@ MOST_PROJECTS = 100
 
 @router.get("/costs")
 async def costs(
-    request: Request,
-    api: Given,
-    session: Viewing,
-    user_id: str = "",
-    start_date: str = "",
-    end_date: str = "",
+    request: Request, session: Viewing, user_id: str = "", start_date: str = "", end_date: str = ""
 ) -> Response:
     """The costs of the project or of one of its users."""
     bounds = {name: at.date() for name, at in period(start_date, end_date).items()}
-    ledger, project = api.stores.ledger, session.project
+    ledger, project = session.ledger, session.project
     spent = await ledger.costs.spending(
         project.id, user_id=user_id or None, start=bounds.get("gte"), end=bounds.get("lte")
     )
@@ -51,20 +45,18 @@ async def costs(
         usage=usage,
         budget=view.budget or {},
         uses=uses,
-        projects=await _by_project(api, session),
+        projects=await _by_project(session),
         series=_series(usage["days"]),
     )
 
 
 @router.post("/costs/budget")
-async def set_budget(
-    request: Request, api: Given, session: Administering, fields: Form
-) -> Response:
+async def set_budget(request: Request, session: Administering, fields: Form) -> Response:
     """Set the budgets of the project and of each of its users; an empty form removes them."""
     budgets = {who: limits for who in ("project", "user") if (limits := _limits(fields, who))}
     wanted = checked(BudgetsRequest, **budgets) if budgets else None
     change = ProjectUpdateRequest(budget=wanted)
-    await routes.update_project(change, api, session.administration)
+    await routes.update_project(change, session.api, session.administration)
     return back(request, "/costs", done="saved")
 
 
@@ -80,11 +72,11 @@ def _limits(fields: Fields, who: str) -> dict[str, Any]:
     return limits and limits | {"per": fields.text(f"{who}_per") or "day"}
 
 
-async def _by_project(api: Api, session: ConsoleSession) -> list[dict[str, Any]]:
+async def _by_project(session: ConsoleSession) -> list[dict[str, Any]]:
     """The costs of each project of the organization, for a key that administers it."""
     if not session.grant.administers_organization:
         return []
-    ledger = api.stores.ledger
+    ledger = session.ledger
     views = await ledger.projects.views(session.project.organization_id)
     return [
         {"name": view.name, "id": view.id}

@@ -18,7 +18,6 @@ from api.console.rendering import back, show, show_beside
 from api.console.session import Changing, ConsoleSession, Viewing, grant_of
 from api.console.waterfall import waterfall
 from api.console.word_marks import MarkBudget, source_parts
-from api.dependencies import Api, Given
 from api.events import responses as event_responses
 from api.events import routes
 from api.events.query import EventsQueried
@@ -38,7 +37,6 @@ router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=F
 @router.get("/events")
 async def list_events(
     request: Request,
-    api: Given,
     session: Viewing,
     ids: FormIds,
     cursor: At,
@@ -54,7 +52,7 @@ async def list_events(
         created=cursor.bounds(stated.created),
         code=FailureCode(code) if code else None,
     )
-    rows = await api.stores.ledger.events.newest(
+    rows = await session.ledger.events.newest(
         session.project.id, wanted, limit=PAGE, offset=cursor.skip
     )
     return show(
@@ -69,13 +67,13 @@ async def list_events(
 
 
 @router.get("/events/{event_id}")
-async def event(event_id: str, request: Request, api: Given, session: Viewing) -> Response:
+async def event(event_id: str, request: Request, session: Viewing) -> Response:
     """One event: waterfall, messages, receipt, cost."""
-    return await _shown(request, api, session, uuid("event_id", event_id), "event.html")
+    return await _shown(request, session, uuid("event_id", event_id), "event.html")
 
 
 @router.get("/events/{event_id}/stream")
-async def stream(event_id: str, request: Request, api: Given, session: Viewing) -> LimitedStream:
+async def stream(event_id: str, request: Request, session: Viewing) -> LimitedStream:
     """The event's page part again at each change, as Server-Sent Events, until the event ends.
 
     The stream ends with the session, at the next change or heartbeat after it.
@@ -83,29 +81,27 @@ async def stream(event_id: str, request: Request, api: Given, session: Viewing) 
     429 if the project has too many of these streams open.
     """
     identity = uuid("event_id", event_id)
-    await api.stores.ledger.events.status(session.project.id, identity)
+    await session.ledger.events.status(session.project.id, identity)
     return LimitedStream(
-        _frames(request, api, session, identity),
-        place=api.console_streams.place(session.project.id),
+        _frames(request, session, identity),
+        place=session.api.console_streams.place(session.project.id),
         media_type="text/event-stream",
         headers=UNBUFFERED,
     )
 
 
 @router.post("/events/{event_id}/cancel")
-async def cancel(event_id: str, request: Request, api: Given, session: Changing) -> Response:
+async def cancel(event_id: str, request: Request, session: Changing) -> Response:
     """Cancel the event."""
-    await routes.cancel(uuid("event_id", event_id), api, session.project)
+    await routes.cancel(uuid("event_id", event_id), session.api, session.project)
     return back(request, f"/events/{event_id}", done="cancelled")
 
 
 @router.post("/events/{event_id}/retry")
-async def retry(
-    event_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def retry(event_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Retry the event, with other messages or instructions; or try that out as a dry run."""
     identity = uuid("event_id", event_id)
-    stored = await api.stores.ledger.events.get(session.project.id, identity)
+    stored = await session.ledger.events.get(session.project.id, identity)
     edit = checked(
         ReplayRequest,
         messages=_edited(stored.messages, fields.values.get("content", ())),
@@ -113,20 +109,20 @@ async def retry(
         stage=fields.optional("stage"),
         dry_run=fields.flag("dry_run") or None,
     )
-    replayed = await routes.replay(identity, api, session.project, edit)
+    replayed = await routes.replay(identity, session.api, session.project, edit)
     done = "dry-run" if edit.dry_run else "retried"
     return back(request, f"/events/{replayed['id']}", done=done)
 
 
 @router.get("/events/{event_id}/undo")
-async def plan_undo(event_id: str, request: Request, api: Given, session: Viewing) -> Response:
+async def plan_undo(event_id: str, request: Request, session: Viewing) -> Response:
     """Show what an undo would do: a page that a browser may load again."""
     session.grant.require(Access.WRITE)
     identity = uuid("event_id", event_id)
 
     async def plan(*, force: bool) -> UndoneJson:
         wanted = UndoRequest(force=force, dry_run=True)
-        return await routes.undo(identity, api, session.project, session.grant, wanted)
+        return await routes.undo(identity, session.api, session.project, session.grant, wanted)
 
     changed_since = ""
     try:
@@ -137,24 +133,22 @@ async def plan_undo(event_id: str, request: Request, api: Given, session: Viewin
 
 
 @router.post("/events/{event_id}/undo")
-async def undo(
-    event_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def undo(event_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Undo the event, or lead to what that would do if it is not confirmed."""
     confirmed = fields.flag("confirmed")
     wanted = UndoRequest(force=fields.flag("force"), dry_run=not confirmed)
     identity = uuid("event_id", event_id)
-    await routes.undo(identity, api, session.project, session.grant, wanted)
+    await routes.undo(identity, session.api, session.project, session.grant, wanted)
     if not confirmed:
         return back(request, f"/events/{event_id}/undo")
     return back(request, f"/events/{event_id}", done="undone")
 
 
 async def _shown(
-    request: Request, api: Api, session: ConsoleSession, event_id: UUID, template: str
+    request: Request, session: ConsoleSession, event_id: UUID, template: str
 ) -> HTMLResponse:
     """A page of one event."""
-    ledger = api.stores.ledger
+    ledger = session.ledger
     row = await ledger.events.get(session.project.id, event_id)
     now = await ledger.now()
     return await show_beside(request, template, lambda: _values(row, now))
@@ -191,7 +185,7 @@ def _edited(stored: Sequence[dict[str, Any]], texts: Sequence[str]) -> list[Any]
 
 
 async def _frames(
-    request: Request, api: Api, session: ConsoleSession, event_id: UUID
+    request: Request, session: ConsoleSession, event_id: UUID
 ) -> AsyncIterator[bytes]:
     """A frame with the page part for each change, and `end` at the end of the event or the session.
 
@@ -199,18 +193,18 @@ async def _frames(
     """
 
     async def build() -> bytes:
-        page = await _shown(request, api, session, event_id, "event_live.html")
+        page = await _shown(request, session, event_id, "event_live.html")
         lines = bytes(page.body).replace(b"\r", b"").split(b"\n")
         return b"".join(b"data: %s\n" % line for line in lines) + b"\n"
 
-    watching = api.watch.following(event_id)
-    with watching as changes, api.event_frames.following(event_id) as shared:
+    watching = session.api.watch.following(event_id)
+    with watching as changes, session.api.event_frames.following(event_id) as shared:
         ended = False
         while not ended:
             change = await next_change(changes)
             while not changes.empty():  # only the newest one is shown
                 change = changes.get_nowait()
-            if await grant_of(session.token, api) is None:
+            if await grant_of(session.token, session.api) is None:
                 break
             if change is None:
                 yield HEARTBEAT

@@ -11,7 +11,6 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, number_in, show
 from api.console.session import Changing, Viewing
-from api.dependencies import Given
 from api.events import responses as event_responses
 from api.events import routes as event_routes
 from api.events.requests import ReplayManyRequest
@@ -28,9 +27,9 @@ NEWEST = 15
 
 
 @router.get("/failures")
-async def failures(request: Request, api: Given, session: Viewing) -> Response:
+async def failures(request: Request, session: Viewing) -> Response:
     """Number of failed events by code, and the newest ones."""
-    events, counts = api.stores.ledger.events, {}
+    events, counts = session.ledger.events, {}
     for code in FailureCode:
         if count := await events.count(session.project.id, dead_letters(code)):
             counts[code] = count
@@ -44,23 +43,23 @@ async def failures(request: Request, api: Given, session: Viewing) -> Response:
 
 
 @router.post("/failures/retry")
-async def retry(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def retry(request: Request, session: Changing, fields: Form) -> Response:
     """Retry the failed events of a code, oldest first, up to 1,000."""
     wanted = checked(ReplayManyRequest, code=fields.text("code"))
-    await event_routes.replay_many(wanted, api, session.project)
+    await event_routes.replay_many(wanted, session.api, session.project)
     return back(request, "/failures", done="all-retried")
 
 
 @router.get("/webhooks")
-async def webhooks(request: Request, api: Given, session: Viewing) -> Response:
+async def webhooks(request: Request, session: Viewing) -> Response:
     """The project's webhooks."""
     project = session.project
-    rows = await routes.of_project(str(project.id), api, project, session.grant)
+    rows = await routes.of_project(str(project.id), session.api, project, session.grant)
     return show(request, "webhooks.html", webhooks=rows, kinds=EVENT_TYPES)
 
 
 @router.post("/webhooks")
-async def create(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def create(request: Request, session: Changing, fields: Form) -> Response:
     """Create a webhook; this page alone shows its secret."""
     wanted = checked(
         webhook_requests.CreateRequest,
@@ -68,7 +67,7 @@ async def create(request: Request, api: Given, session: Changing, fields: Form) 
         url=fields.text("url"),
         event_types=fields.all("event_types"),
     )
-    made = await routes.create(str(session.project.id), wanted, api, session.project)
+    made = await routes.create(str(session.project.id), wanted, session.api, session.project)
     return show(
         request, "secret.html", title="Webhook created", secret=made["secret"], after="/webhooks",
         about="This secret signs the deliveries, as Standard Webhooks defines.",
@@ -77,43 +76,39 @@ async def create(request: Request, api: Given, session: Changing, fields: Form) 
 
 @router.get("/webhooks/{webhook_id}")
 async def deliveries(
-    webhook_id: str, request: Request, api: Given, session: Viewing, page: str = "1"
+    webhook_id: str, request: Request, session: Viewing, page: str = "1"
 ) -> Response:
     """The deliveries of a webhook in the last week."""
     identity, project = uuid("webhook_id", webhook_id), session.project
-    rows = await routes.of_project(str(project.id), api, project, session.grant)
+    rows = await routes.of_project(str(project.id), session.api, project, session.grant)
     number = number_in(page, digits=4) or 1
-    log = await routes.log(identity, api, project, request, None, number, PAGE)
+    log = await routes.log(identity, session.api, project, request, None, number, PAGE)
     [webhook] = [row for row in rows if row["webhook_id"] == str(identity)]
     older = {"page": str(number + 1)} if log["next"] else None
     return show(request, "deliveries.html", webhook=webhook, deliveries=log["results"], older=older)
 
 
 @router.post("/webhooks/{webhook_id}/active")
-async def switch(
-    webhook_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def switch(webhook_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Turn a webhook on or off."""
     change = checked(webhook_requests.ChangeRequest, is_active=fields.flag("on"))
-    await routes.change(uuid("webhook_id", webhook_id), change, api, session.project)
+    await routes.change(uuid("webhook_id", webhook_id), change, session.api, session.project)
     return back(request, f"/webhooks/{webhook_id}", done="saved")
 
 
 @router.post("/webhooks/{webhook_id}/delete")
-async def remove(
-    webhook_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def remove(webhook_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Delete a webhook with its deliveries."""
     fields.require("sure")
-    await routes.remove(uuid("webhook_id", webhook_id), api, session.project)
+    await routes.remove(uuid("webhook_id", webhook_id), session.api, session.project)
     return back(request, "/webhooks", done="webhook-deleted")
 
 
 @router.post("/webhooks/{webhook_id}/deliveries/{delivery_id}")
 async def redeliver(
-    webhook_id: str, delivery_id: str, request: Request, api: Given, session: Changing
+    webhook_id: str, delivery_id: str, request: Request, session: Changing
 ) -> Response:
     """Send a delivery again."""
     identity: UUID = uuid("delivery_id", delivery_id)
-    await routes.redeliver(uuid("webhook_id", webhook_id), identity, api, session.project)
+    await routes.redeliver(uuid("webhook_id", webhook_id), identity, session.api, session.project)
     return back(request, f"/webhooks/{webhook_id}", done="due")

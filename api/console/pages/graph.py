@@ -12,7 +12,6 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, back, page_number, show
 from api.console.session import Changing, Viewing
-from api.dependencies import Given
 from api.graph import routes
 from api.graph.query import NeighbourhoodQuery
 from api.graph.requests import MergeRequest, RenameRequest
@@ -35,7 +34,6 @@ DRAWN, SHOWN = 500, 100
 @router.get("/graph")
 async def graph(
     request: Request,
-    api: Given,
     session: Viewing,
     ids: FormIds,
     entity: str = "",
@@ -55,7 +53,7 @@ async def graph(
             valid_at=valid_at or None,
         )
         answer = await routes.neighbourhood(
-            api, session.project, request, query, PageRange(drawing + 1, DRAWN), ids
+            session.api, session.project, request, query, PageRange(drawing + 1, DRAWN), ids
         )
         rows, count, incomplete = answer["results"], answer["count"], answer["incomplete"]
     page = show(
@@ -68,15 +66,13 @@ async def graph(
 
 
 @router.get("/graph/{node_id}")
-async def entity(
-    node_id: str, request: Request, api: Given, session: Viewing, ids: FormIds
-) -> Response:
+async def entity(node_id: str, request: Request, session: Viewing, ids: FormIds) -> Response:
     """One entity, with those that are merged into it. With ids: also those it can merge into."""
-    row = await routes.get_entity(uuid("node_id", node_id), api, session.project)
+    row = await routes.get_entity(uuid("node_id", node_id), session.api, session.project)
     others: list[dict[str, Any]] = []
     if ids:
         answer = await routes.neighbourhood(
-            api, session.project, request, NeighbourhoodQuery(), PageRange(1, DRAWN), ids
+            session.api, session.project, request, NeighbourhoodQuery(), PageRange(1, DRAWN), ids
         )
         nodes = _picture(answer["results"])["nodes"]
         others = sorted(
@@ -86,40 +82,34 @@ async def entity(
 
 
 @router.post("/graph/{node_id}/rename")
-async def rename(
-    node_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def rename(node_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Change name or type."""
     wanted = checked(RenameRequest, name=fields.optional("name"), type=fields.optional("type"))
-    await routes.rename_entity(uuid("node_id", node_id), wanted, api, session.project)
+    await routes.rename_entity(uuid("node_id", node_id), wanted, session.api, session.project)
     return back(request, f"/graph/{node_id}", done="renamed")
 
 
 @router.post("/graph/{node_id}/merge")
-async def merge(
-    node_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def merge(node_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Merge into another entity of the same ids."""
     into: UUID = uuid("into", fields.text("into"))
     wanted = MergeRequest(into=into)
-    await routes.merge_entity(uuid("node_id", node_id), wanted, api, session.project)
+    await routes.merge_entity(uuid("node_id", node_id), wanted, session.api, session.project)
     return back(request, f"/graph/{into}", done="merged")
 
 
 @router.post("/graph/{node_id}/split")
-async def split(node_id: str, request: Request, api: Given, session: Changing) -> Response:
+async def split(node_id: str, request: Request, session: Changing) -> Response:
     """Reverse a merge."""
-    await routes.split_entity(uuid("node_id", node_id), api, session.project)
+    await routes.split_entity(uuid("node_id", node_id), session.api, session.project)
     return back(request, f"/graph/{node_id}", done="split")
 
 
 @router.post("/graph/{node_id}/delete")
-async def delete(
-    node_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def delete(node_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Delete an entity with its relations."""
     fields.require("sure")
-    await routes.delete_entity(uuid("node_id", node_id), api, session.project)
+    await routes.delete_entity(uuid("node_id", node_id), session.api, session.project)
     return back(request, "/graph", done="entity-deleted")
 
 

@@ -18,7 +18,6 @@ from api.console.session import Administering, Changing, Viewing
 from api.curator import responses as curator_responses
 from api.curator import routes as curator_routes
 from api.curator.requests import CuratorRunRequest
-from api.dependencies import Given
 from api.http.ids import FormIds
 from api.http.paging import PageRange
 from api.suggestions import responses as suggestion_responses
@@ -41,17 +40,12 @@ KINDS = ("suggestions", "conflicts", "curator")
 
 @router.get("/inbox")
 async def inbox(
-    request: Request,
-    api: Given,
-    session: Viewing,
-    ids: FormIds,
-    kind: str = "suggestions",
-    state: str = "OPEN",
+    request: Request, session: Viewing, ids: FormIds, kind: str = "suggestions", state: str = "OPEN"
 ) -> Response:
     """Suggestions, conflicts, or runs of the curator, newest first; with ids, those of an owner."""
     if kind not in KINDS:
         raise InvalidInput(f"kind is one of {', '.join(KINDS)}.")
-    ledger, project = api.stores.ledger, session.project
+    ledger, project = session.ledger, session.project
     rows: Sequence[Mapping[str, Any]]
     page = PageRange(page_number(request), SHOWN)
     window: dict[str, Any] = {"ids": ids, "limit": page.limit, "offset": page.offset}
@@ -90,14 +84,12 @@ async def inbox(
 
 
 @router.post("/inbox/decide")
-async def decide_many(
-    request: Request, api: Given, session: Changing, fields: Form, ids: FormIds
-) -> Response:
+async def decide_many(request: Request, session: Changing, fields: Form, ids: FormIds) -> Response:
     """Decide on all ticked suggestions. `ids`: the filter of the list, as in all of these forms."""
     if not fields.all("ids"):
         raise InvalidInput("Tick at least one suggestion first.")
     decision = checked(DecideRequest, action=fields.text("action"), ids=fields.all("ids"))
-    result = await routes.decide(decision, api, session.project, session.grant)
+    result = await routes.decide(decision, session.api, session.project, session.grant)
     failed = [row for row in result["results"] if row["error"]]
     if failed:
         return show(request, "decided.html", result=result)
@@ -106,24 +98,18 @@ async def decide_many(
 
 @router.post("/inbox/suggestions/{suggestion_id}/{action}")
 async def decide(
-    suggestion_id: str,
-    action: str,
-    request: Request,
-    api: Given,
-    session: Changing,
-    fields: Form,
-    ids: FormIds,
+    suggestion_id: str, action: str, request: Request, session: Changing, fields: Form, ids: FormIds
 ) -> Response:
     """Accept, reject or dismiss a suggestion; an acceptance may have another text."""
     project, grant = session.project, session.grant
     match action:
         case "accept":
             accepted = checked(AcceptRequest, text=fields.optional("text"))
-            await routes.accept(suggestion_id, api, project, grant, accepted)
+            await routes.accept(suggestion_id, session.api, project, grant, accepted)
         case "reject":
-            await routes.reject(suggestion_id, api, project, grant)
+            await routes.reject(suggestion_id, session.api, project, grant)
         case "dismiss":
-            await routes.dismiss(suggestion_id, api, project, grant)
+            await routes.dismiss(suggestion_id, session.api, project, grant)
         case _:
             raise InvalidInput("A suggestion is accepted, rejected or dismissed.")
     return back(request, "/inbox", done="decided", **ids)
@@ -131,27 +117,27 @@ async def decide(
 
 @router.post("/inbox/conflicts/{conflict_id}")
 async def resolve(
-    conflict_id: str, request: Request, api: Given, session: Changing, fields: Form, ids: FormIds
+    conflict_id: str, request: Request, session: Changing, fields: Form, ids: FormIds
 ) -> Response:
     """Resolve a conflict: keep one memory or both, or replace them by a text."""
     text, keep = fields.optional("text"), fields.optional("keep")
     if not text and not keep:
         raise InvalidInput("Choose what holds, or write a text.")
     wanted = checked(ConflictResolveRequest, keep=None if text else keep, text=text)
-    await conflict_routes.resolve(conflict_id, wanted, api, session.project)
+    await conflict_routes.resolve(conflict_id, wanted, session.api, session.project)
     return back(request, "/inbox", done="resolved", kind="conflicts", **ids)
 
 
 @router.post("/inbox/curator")
-async def start(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def start(request: Request, session: Changing, fields: Form) -> Response:
     """Start a run of the curator over the memories of these ids."""
     ids = {name: fields.optional(name) for name in ENTITY_IDS}
-    await curator_routes.start(checked(CuratorRunRequest, **ids), api, session.project)
+    await curator_routes.start(checked(CuratorRunRequest, **ids), session.api, session.project)
     return back(request, "/inbox", done="started", kind="curator")
 
 
 @router.post("/inbox/schedule")
-async def schedule(request: Request, api: Given, session: Administering, fields: Form) -> Response:
+async def schedule(request: Request, session: Administering, fields: Form) -> Response:
     """Set the schedule of the curator; without hours it runs only on request."""
     hours, minutes = fields.text("every_hours"), fields.text("idle_minutes")
     wanted = (
@@ -160,16 +146,16 @@ async def schedule(request: Request, api: Given, session: Administering, fields:
         else None
     )
     change = ProjectUpdateRequest(curator=wanted)
-    await organization_routes.update_project(change, api, session.administration)
+    await organization_routes.update_project(change, session.api, session.administration)
     return back(request, "/inbox", done="saved", kind="curator")
 
 
 @router.post("/inbox/curator/{curator_run_id}/cancel")
 async def cancel(
-    curator_run_id: str, request: Request, api: Given, session: Changing, ids: FormIds
+    curator_run_id: str, request: Request, session: Changing, ids: FormIds
 ) -> Response:
     """End an open run; its suggestions stay."""
-    await curator_routes.cancel(curator_run_id, api, session.project)
+    await curator_routes.cancel(curator_run_id, session.api, session.project)
     return back(request, "/inbox", done="ended", kind="curator", **ids)
 
 

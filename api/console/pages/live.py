@@ -11,12 +11,10 @@ from fastapi.responses import HTMLResponse
 
 from api.console.page_route import PageRoute
 from api.console.rendering import HEADERS, is_update, show
-from api.console.session import Viewing
-from api.dependencies import Api, Given
+from api.console.session import ConsoleSession, Viewing
 from api.events import responses as event_responses
 from pipeline.domain.filters import EventFilter
 from pipeline.lanes.queue_view import MinuteCount
-from pipeline.tenants.projects import Project
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
@@ -24,26 +22,26 @@ NEWEST = 12
 
 
 @router.get("/live")
-async def live(request: Request, api: Given, session: Viewing, project: str = "") -> Response:
+async def live(request: Request, session: Viewing, project: str = "") -> Response:
     """The present state of the project. The page asks for its numbers again every few seconds.
 
     `project`: the one that the page shows. If another tab has signed in with the key of another
     one, the whole page is loaded again: it must not show those numbers under the old name.
     """
     if not is_update(request):
-        return show(request, "live.html", **await _values(api, session.project))
+        return show(request, "live.html", **await _values(session))
     if project and project != str(session.project.id):
         return Response(headers={"HX-Refresh": "true"})
 
     async def build() -> bytes:
-        return bytes(show(request, "live.html", **await _values(api, session.project)).body)
+        return bytes(show(request, "live.html", **await _values(session)).body)
 
-    return HTMLResponse(await api.live.html(session.project.id, build), headers=HEADERS)
+    return HTMLResponse(await session.api.live.html(session.project.id, build), headers=HEADERS)
 
 
-async def _values(api: Api, project: Project) -> dict[str, Any]:
+async def _values(session: ConsoleSession) -> dict[str, Any]:
     """Values of the template: the same for all members of the project."""
-    ledger = api.stores.ledger
+    ledger, project = session.ledger, session.project
     rate = await ledger.queue.rate(project.id)
     newest = await ledger.events.newest(project.id, EventFilter(), limit=NEWEST)
     return {
@@ -53,7 +51,7 @@ async def _values(api: Api, project: Project) -> dict[str, Any]:
         "rate": rate,
         "series": _series(rate, await ledger.now()),
         "newest": [event_responses.event(event) for event in newest],
-        "model": api.settings.llm.model,
+        "model": session.api.settings.llm.model,
         "views": await ledger.saved_views.of(project.id),
     }
 

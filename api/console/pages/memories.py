@@ -12,8 +12,7 @@ from api.console.cursors import At, PageCursor
 from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show, show_beside
-from api.console.session import Changing, Viewing
-from api.dependencies import Api, Given
+from api.console.session import Changing, ConsoleSession, Viewing
 from api.http.ids import FormIds, uuid
 from api.lists.requests import ListRequest
 from api.lists.routes import read_page
@@ -26,7 +25,6 @@ from api.versions.snapshots import SnapshotQuery
 from pipeline.domain.errors import ChangedSince, NotFound
 from pipeline.domain.memories import Memory
 from pipeline.memories.history import HistoryEntry
-from pipeline.tenants.projects import Project
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 # Characters of the texts in one page of a memory's history.
@@ -36,12 +34,10 @@ OPTIONS = ("keywords", "categories", "as_of", "valid_at", "show_expired", "show_
 
 
 @router.get("/memories")
-async def list_memories(
-    request: Request, api: Given, session: Viewing, ids: FormIds, cursor: At
-) -> Response:
+async def list_memories(request: Request, session: Viewing, ids: FormIds, cursor: At) -> Response:
     """The memories that match the filters, newest first."""
-    rows = await _page(request, api, session.project, ids, cursor)
-    categories = await api.stores.ledger.memories.categories(session.project.id)
+    rows = await _page(request, session, ids, cursor)
+    categories = await session.ledger.memories.categories(session.project.id)
     return await show_beside(
         request,
         "memories.html",
@@ -57,7 +53,6 @@ async def list_memories(
 async def memory(
     memory_id: str,
     request: Request,
-    api: Given,
     session: Viewing,
     snapshot: SnapshotQuery,
     until: int | None = None,
@@ -66,7 +61,7 @@ async def memory(
 
     `until`: the newest version of the history's page.
     """
-    ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
+    ledger, identity = session.ledger, uuid("memory_id", memory_id)
     entries = await ledger.histories.of(session.project.id, identity)
     if not entries:
         raise NotFound("Memory not found!")
@@ -96,58 +91,50 @@ async def memory(
             "older": _older(entries, states),
             "current": snapshot.is_current,
             "reads": reads,
-            "sampled_days": api.settings.search_sample_days,
+            "sampled_days": session.api.settings.search_sample_days,
         },
     )
 
 
 @router.post("/memories/{memory_id}/edit")
-async def edit(
-    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def edit(memory_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Change the text, unless the memory has changed since the form was shown."""
     text, version = fields.text("text"), fields.optional("version")
     change = checked(UpdateRequest, text=text, version=version)
     try:
-        await routes.update(memory_id, change, api, session.project, session.grant)
+        await routes.update(memory_id, change, session.api, session.project, session.grant)
     except ChangedSince:
-        row = await api.stores.ledger.memories.get(session.project.id, uuid("memory_id", memory_id))
+        row = await session.ledger.memories.get(session.project.id, uuid("memory_id", memory_id))
         return show(request, "changed.html", status=409, memory=row, text=text)
     return back(request, f"/memories/{memory_id}", done="edited")
 
 
 @router.post("/memories/{memory_id}/pin")
-async def pin(
-    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def pin(memory_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Pin or unpin: no model changes a pinned memory."""
     pinned = fields.flag("pinned")
     change = checked(UpdateRequest, pinned=pinned)
-    await routes.update(memory_id, change, api, session.project, session.grant)
+    await routes.update(memory_id, change, session.api, session.project, session.grant)
     return back(request, f"/memories/{memory_id}", done="pinned" if pinned else "unpinned")
 
 
 @router.post("/memories/{memory_id}/restore")
-async def restore(
-    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def restore(memory_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Give the memory the state of one of its versions."""
     wanted = checked(RestoreRequest, version=fields.text("version"))
-    await version_routes.restore(memory_id, wanted, api, session.project, session.grant)
+    await version_routes.restore(memory_id, wanted, session.api, session.project, session.grant)
     return back(request, f"/memories/{memory_id}", done="restored")
 
 
 @router.post("/memories/{memory_id}/delete")
-async def delete(memory_id: str, request: Request, api: Given, session: Changing) -> Response:
+async def delete(memory_id: str, request: Request, session: Changing) -> Response:
     """Delete the memory; its history stays, and it can be restored."""
-    await routes.delete(memory_id, api, session.project, session.grant)
+    await routes.delete(memory_id, session.api, session.project, session.grant)
     return back(request, f"/memories/{memory_id}", done="deleted")
 
 
 @router.post("/memories/{memory_id}/feedback")
-async def feedback(
-    memory_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def feedback(memory_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Rate the memory."""
     rating = checked(
         FeedbackRequest,
@@ -155,7 +142,7 @@ async def feedback(
         feedback=fields.optional("feedback"),
         feedback_reason=fields.optional("reason"),
     )
-    await routes.feedback(rating, api, session.project)
+    await routes.feedback(rating, session.api, session.project)
     return back(request, f"/memories/{memory_id}", done="rated")
 
 
@@ -182,7 +169,7 @@ def _older(
 
 
 async def _page(
-    request: Request, api: Api, project: Project, ids: dict[str, str], cursor: PageCursor
+    request: Request, session: ConsoleSession, ids: dict[str, str], cursor: PageCursor
 ) -> Sequence[Memory]:
     """A page of memories that match the query string. Without ids: those of all owners."""
     query = request.query_params
@@ -196,5 +183,5 @@ async def _page(
         start_date=query.get("start_date") or None,
         end_date=query.get("end_date") or None,
     )
-    rows, _ = await read_page(wanted, wanted.tree(), cursor.page, api, project)
+    rows, _ = await read_page(wanted, wanted.tree(), cursor.page, session.api, session.project)
     return rows

@@ -10,21 +10,20 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
-from api.dependencies import Given
 from pipeline.model_settings import RULES
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
 
 @router.get("/playground")
-async def playground(request: Request, api: Given, session: Viewing) -> Response:
+async def playground(request: Request, session: Viewing) -> Response:
     """The forms of the playground."""
-    model = api.settings.llm.model
+    model = session.api.settings.llm.model
     return show(request, "playground.html", model=model, rules=model == RULES)
 
 
 @router.post("/playground")
-async def remember(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def remember(request: Request, session: Changing, fields: Form) -> Response:
     """Add the conversation, one message a line, and show its event."""
     turns = [_turn(line) for line in fields.text("conversation").splitlines() if line.strip()]
     wanted = checked(
@@ -33,7 +32,7 @@ async def remember(request: Request, api: Given, session: Changing, fields: Form
         user_id=fields.text("user_id") or "playground",
         dry_run=fields.flag("dry_run"),
     )
-    accepted = await adds.add(wanted, api, session.project)
+    accepted = await adds.add(wanted, session.api, session.project)
     return back(request, f"/events/{accepted['event_id']}", done="accepted")
 
 

@@ -11,7 +11,6 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
-from api.dependencies import Given
 from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
 from api.http.ids import uuid
@@ -30,7 +29,6 @@ NEWEST = 2**62
 @router.get("/verify")
 async def verify(
     request: Request,
-    api: Given,
     session: Viewing,
     check: str = "",
     cursor: str = "",
@@ -43,14 +41,12 @@ async def verify(
     session.grant.require(Access.ADMIN)
     page, heads = None, list[HeadJson]()
     project, grant = session.project, session.grant
-    [view] = await api.stores.ledger.projects.views(project.organization_id, project.id)
+    [view] = await session.ledger.projects.views(project.organization_id, project.id)
     if view.tamper_evidence:
-        rows = await api.stores.ledger.seals.newest_checkpoints(
-            project.id, before=before, limit=PAGE
-        )
+        rows = await session.ledger.seals.newest_checkpoints(project.id, before=before, limit=PAGE)
         heads = [json_of(HeadJson, row) for row in rows]
         if check:
-            page = await routes.verify(api, project, grant, cursor or None)
+            page = await routes.verify(session.api, project, grant, cursor or None)
     # The next page of heads does not check the project again.
     next_page = {"check": "", "cursor": "", "before": str(heads[-1]["number"])} if heads else None
     older = next_page if len(heads) == PAGE else None
@@ -67,16 +63,16 @@ async def erasures(request: Request, session: Viewing, receipt: str = "") -> Res
 
 
 @router.post("/erasures")
-async def erase(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def erase(request: Request, session: Changing, fields: Form) -> Response:
     """Erase a user, agent, app or run everywhere, and show the receipt."""
     fields.require("sure")
     wanted = checked(ErasureRequest, **{name: fields.optional(name) for name in ENTITY_IDS})
-    begun = await erasure_routes.erase(wanted, api, session.project)
+    begun = await erasure_routes.erase(wanted, session.api, session.project)
     return back(request, f"/erasures/{begun['event_id']}", done="erased")
 
 
 @router.get("/erasures/{event_id}")
-async def receipt(event_id: str, request: Request, api: Given, session: Viewing) -> Response:
+async def receipt(event_id: str, request: Request, session: Viewing) -> Response:
     """The receipt of an erasure."""
-    row = await erasure_routes.receipt(uuid("event_id", event_id), api, session.project)
+    row = await erasure_routes.receipt(uuid("event_id", event_id), session.api, session.project)
     return show(request, "erasure.html", receipt=row)

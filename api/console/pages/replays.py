@@ -8,7 +8,6 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, show
 from api.console.session import Changing, Viewing
-from api.dependencies import Given
 from api.http.ids import FormIds
 from api.replays import responses as replay_responses
 from api.replays import routes
@@ -23,51 +22,49 @@ MOST_CHANGES, MOST_RELATIONS = 200, 100
 
 
 @router.get("/replays")
-async def list_replays(request: Request, api: Given, session: Viewing, ids: FormIds) -> Response:
+async def list_replays(request: Request, session: Viewing, ids: FormIds) -> Response:
     """The newest replays, those of an owner with ids, and the form that starts one."""
-    shadows = api.stores.ledger.shadows
+    shadows = session.ledger.shadows
     listed = await shadows.page(session.project.id, ids=ids, limit=SHOWN, offset=0)
-    models = sorted({api.settings.llm.model, *api.settings.replay_models})
+    models = sorted({session.api.settings.llm.model, *session.api.settings.replay_models})
     return show(
         request,
         "replays.html",
         replays=[replay_responses.replay(row) for row in listed.rows],
         models=models,
-        embedder=api.settings.embedder.model,
+        embedder=session.api.settings.embedder.model,
     )
 
 
 @router.post("/replays")
-async def begin(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def begin(request: Request, session: Changing, fields: Form) -> Response:
     """Start a replay."""
     names = (*ENTITY_IDS, "custom_instructions", "llm_model", "embedder_model", "answers")
     wanted = checked(BeginRequest, **{name: fields.optional(name) for name in names})
-    begun = await routes.begin(wanted, api, session.project)
+    begun = await routes.begin(wanted, session.api, session.project)
     return back(request, f"/replays/{begun['id']}", done="started")
 
 
 @router.get("/replays/{replay_id}")
-async def replay(replay_id: str, request: Request, api: Given, session: Viewing) -> Response:
+async def replay(replay_id: str, request: Request, session: Viewing) -> Response:
     """One replay, with the changes that a switch would make once it is ready."""
-    row = await routes.get(replay_id, api, session.project)
+    row = await routes.get(replay_id, session.api, session.project)
     ready = row["status"] == "READY"
-    diff = await routes.diff(replay_id, api, session.project) if ready else None
+    diff = await routes.diff(replay_id, session.api, session.project) if ready else None
     most = {"memories": MOST_CHANGES, "relations": MOST_RELATIONS}
     return show(request, "replay.html", replay=row, changes=diff, most=most)
 
 
 @router.post("/replays/{replay_id}/switch")
-async def switch(
-    replay_id: str, request: Request, api: Given, session: Changing, fields: Form
-) -> Response:
+async def switch(replay_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Replace the memories of the scope by those of the replay."""
     wanted = SwitchRequest(force=fields.flag("force"))
-    await routes.switch(replay_id, api, session.project, wanted)
+    await routes.switch(replay_id, session.api, session.project, wanted)
     return back(request, f"/replays/{replay_id}", done="switched")
 
 
 @router.post("/replays/{replay_id}/discard")
-async def discard(replay_id: str, request: Request, api: Given, session: Changing) -> Response:
+async def discard(replay_id: str, request: Request, session: Changing) -> Response:
     """Delete the replay; nothing else changes."""
-    await routes.discard(replay_id, api, session.project)
+    await routes.discard(replay_id, session.api, session.project)
     return back(request, "/replays", done="discarded")

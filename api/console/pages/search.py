@@ -11,15 +11,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from api.console.forms import checked
 from api.console.page_route import PageRoute
 from api.console.rendering import show_beside
-from api.console.session import Viewing
-from api.dependencies import Api, Given
+from api.console.session import ConsoleSession, Viewing
 from api.http.ids import FormIds, uuid
 from api.search import responses as search_responses
 from api.search.actions import ranked
 from api.search.requests import SearchRequest
 from pipeline.domain.errors import InvalidInput
 from pipeline.search.service import SearchResult
-from pipeline.tenants.projects import Project
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
 
@@ -37,18 +35,14 @@ class SearchForm:
 
 @router.get("/search")
 async def search(
-    request: Request,
-    api: Given,
-    session: Viewing,
-    ids: FormIds,
-    form: Annotated[SearchForm, Depends()],
+    request: Request, session: Viewing, ids: FormIds, form: Annotated[SearchForm, Depends()]
 ) -> Response:
     """The results of one or two questions, with their scores."""
     questions = [text for text in (form.q.strip(), form.other.strip()) if text]
     if questions and not ids:
         raise InvalidInput("Give a user, agent, app or run: a search covers the memories of one.")
     named = [str(uuid("id", word)) for word in form.why.replace(",", " ").split()]
-    answers = [await _ask(api, session.project, text, ids, named, form) for text in questions]
+    answers = [await _ask(session, text, ids, named, form) for text in questions]
     return await show_beside(
         request,
         "search.html",
@@ -62,12 +56,7 @@ async def search(
 
 
 async def _ask(
-    api: Api,
-    project: Project,
-    question: str,
-    ids: dict[str, str],
-    named: list[str],
-    form: SearchForm,
+    session: ConsoleSession, question: str, ids: dict[str, str], named: list[str], form: SearchForm
 ) -> tuple[SearchResult, dict[str, str]]:
     """The result of a search with explanations, and the texts of the explained memories."""
     wanted = checked(
@@ -78,10 +67,11 @@ async def _ask(
         include=["facts", "turns"] if form.turns else None,
         top_k=form.top_k or None,
     )
-    async with api.concurrency_limit.one_large(project.id, wanted.top_k):
-        ranking = await ranked(wanted, api, project)
+    project = session.project
+    async with session.api.concurrency_limit.one_large(project.id, wanted.top_k):
+        ranking = await ranked(wanted, session.api, project)
     explained = [row.id for row in ranking.explained]
-    rows = await api.stores.ledger.memories.active(project.id, explained)
+    rows = await session.ledger.memories.active(project.id, explained)
     return ranking, {str(row.id): row.text for row in rows}
 
 

@@ -63,7 +63,7 @@ async def sign_in(request: Request, api: Given, fields: Form) -> Response:
     token = await api.stores.ledger.console_sessions.open(grant, lifetime(api.settings))
     await _end_replaced(request, api)
     if is_own(request, api.settings) and (unsent := carried_form(fields)) is not None:
-        request.state.session = ConsoleSession(token.key, grant)
+        request.state.session = ConsoleSession(api, token.key, grant)
         page = show(request, "unsent.html", unsent=unsent)
         remember(page, request, token, api.settings)
         return page
@@ -92,11 +92,11 @@ async def enter(token: str, request: Request, api: Given) -> Response:
 
 
 @router.post("/sign-out")
-async def sign_out(request: Request, api: Given, session: Genuine) -> Response:
+async def sign_out(request: Request, session: Genuine) -> Response:
     """End the session."""
-    await api.stores.ledger.console_sessions.close(Secret(session.token))
+    await session.ledger.console_sessions.close(Secret(session.token))
     response = back(request, "/sign-in", done="signed-out")
-    response.delete_cookie(COOKIE, path=base_of(api.settings))
+    response.delete_cookie(COOKIE, path=base_of(session.api.settings))
     return response
 
 

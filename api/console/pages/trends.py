@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request, Response
 from api.console.page_route import PageRoute
 from api.console.rendering import show
 from api.console.session import Viewing
-from api.dependencies import Given
 from pipeline.accounting.samples import ChartSpan, SeriesPoint
 
 router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
@@ -40,10 +39,10 @@ CHARTS = (
 
 
 @router.get("/trends")
-async def trends(request: Request, api: Given, session: Viewing, span: str = "") -> Response:
+async def trends(request: Request, session: Viewing, span: str = "") -> Response:
     """The charts of a span; the ledger has a sample of each minute with work, for two weeks."""
     chosen = ChartSpan(span) if span in list(ChartSpan) else ChartSpan.HOUR
-    points = await api.stores.ledger.samples.series(session.project.id, chosen)
+    points = await session.ledger.samples.series(session.project.id, chosen)
     return show(
         request,
         "trends.html",

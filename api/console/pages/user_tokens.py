@@ -10,7 +10,6 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import back, number_in, show
 from api.console.session import Administering, Changing, Viewing
-from api.dependencies import Given
 from api.tenants import routes as organization_routes
 from api.tenants.requests import ProjectUpdateRequest
 from api.user_tokens import routes
@@ -21,11 +20,9 @@ router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=F
 
 
 @router.get("/user-tokens")
-async def tokens(
-    request: Request, api: Given, session: Viewing, user_id: str | None = None
-) -> Response:
+async def tokens(request: Request, session: Viewing, user_id: str | None = None) -> Response:
     """The valid tokens of the project, or of one user."""
-    listed = await routes.list_user_tokens(api, session.project, user_id or None)
+    listed = await routes.list_user_tokens(session.api, session.project, user_id or None)
     return show(
         request,
         "user_tokens.html",
@@ -36,7 +33,7 @@ async def tokens(
 
 
 @router.post("/user-tokens")
-async def make(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def make(request: Request, session: Changing, fields: Form) -> Response:
     """Create a token; this page alone shows it."""
     minutes = fields.text("minutes")
     wanted = checked(
@@ -45,23 +42,21 @@ async def make(request: Request, api: Given, session: Changing, fields: Form) ->
         rights=fields.all("rights"),
         expires_in_s=number_in(minutes, digits=5) * 60 if minutes else None,
     )
-    made = await routes.make_user_token(wanted, api, session.project, session.grant)
-    path = urlsplit(api.settings.public_url or "").path.rstrip("/") + "/user/"
+    made = await routes.make_user_token(wanted, session.api, session.project, session.grant)
+    path = urlsplit(session.api.settings.public_url or "").path.rstrip("/") + "/user/"
     return show(request, "user_token.html", made=made, address=f"{path}#{made['token']}")
 
 
 @router.post("/user-tokens/origins")
-async def set_origins(
-    request: Request, api: Given, session: Administering, fields: Form
-) -> Response:
+async def set_origins(request: Request, session: Administering, fields: Form) -> Response:
     """Set the origins that may embed the user's page, and call the API with tokens."""
     change = checked(ProjectUpdateRequest, allowed_origins=fields.text("origins").split())
-    await organization_routes.update_project(change, api, session.administration)
+    await organization_routes.update_project(change, session.api, session.administration)
     return back(request, "/user-tokens", done="saved")
 
 
 @router.post("/user-tokens/{token_id}/revoke")
-async def revoke(token_id: str, request: Request, api: Given, session: Changing) -> Response:
+async def revoke(token_id: str, request: Request, session: Changing) -> Response:
     """Revoke a token."""
-    await routes.revoke_user_token(token_id, api, session.project)
+    await routes.revoke_user_token(token_id, session.api, session.project)
     return back(request, "/user-tokens", done="token-revoked")

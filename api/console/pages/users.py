@@ -7,7 +7,6 @@ from fastapi import APIRouter, Request, Response
 from api.console.page_route import PageRoute
 from api.console.rendering import page_number, show_beside
 from api.console.session import Viewing
-from api.dependencies import Given
 from api.http.paging import PageRange
 from pipeline.domain.errors import InvalidInput
 from pipeline.tenants.owners import KINDS, LOOKED_THROUGH
@@ -20,15 +19,13 @@ LONGEST = 256
 
 
 @router.get("/users")
-async def users(
-    request: Request, api: Given, session: Viewing, part: str = "", kind: str = ""
-) -> Response:
+async def users(request: Request, session: Viewing, part: str = "", kind: str = "") -> Response:
     """Users, agents, apps and runs, newest first. `part`: those with it in their id or name."""
     if kind and kind not in KINDS:
         raise InvalidInput(f"kind is one of {', '.join(KINDS)}, or empty.")
     if len(part) > LONGEST:
         raise InvalidInput(f"The part of an id or name has at most {LONGEST} characters.")
-    owners, project_id = api.stores.ledger.owners, session.project.id
+    owners, project_id = session.ledger.owners, session.project.id
     page = PageRange(page_number(request), SHOWN)
     wanted, more = kind or None, SHOWN + 1
     if part := part.strip():

@@ -12,7 +12,6 @@ from api.console.forms import Form, checked
 from api.console.page_route import PageRoute
 from api.console.rendering import SAVED_PATHS, back
 from api.console.session import Changing
-from api.dependencies import Given
 from api.http.ids import uuid
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.limits import one_line
@@ -45,18 +44,18 @@ class ViewForm(BaseModel):
 
 
 @router.post("/views")
-async def save(request: Request, api: Given, session: Changing, fields: Form) -> Response:
+async def save(request: Request, session: Changing, fields: Form) -> Response:
     """Save the filters of a page under a name."""
     view = checked(
         ViewForm, name=fields.text("name"), path=fields.text("path"), query=fields.text("query")
     )
-    views = api.stores.ledger.saved_views
+    views = session.ledger.saved_views
     await views.save(session.project.id, view.name, view.path, view.values())
     return back(request, view.path, done="view-saved", **view.values())
 
 
 @router.post("/views/{view_id}/delete")
-async def remove(view_id: str, request: Request, api: Given, session: Changing) -> Response:
+async def remove(view_id: str, request: Request, session: Changing) -> Response:
     """Delete a saved view."""
-    await api.stores.ledger.saved_views.remove(session.project.id, uuid("view_id", view_id))
+    await session.ledger.saved_views.remove(session.project.id, uuid("view_id", view_id))
     return back(request, "/live", done="view-deleted")
