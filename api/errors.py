@@ -22,7 +22,6 @@ from api.refusals import Handler, Refusals
 from pipeline.domain.errors import (
     Conflict,
     Forbidden,
-    InvalidInput,
     MemlaneError,
     NotFound,
     Overloaded,
@@ -84,10 +83,10 @@ async def unauthorized(_: Request, error: Exception) -> JSONResponse:
 
 
 def with_status(status: int) -> Handler:
-    """A handler that answers with this status and the text of the error."""
+    """A handler that answers with this status, the text of the error, and the code that it has."""
 
     async def handle(_: Request, error: Exception) -> JSONResponse:
-        return respond(status, str(error))
+        return respond(status, str(error), code=getattr(error, "code", None))
 
     return handle
 
@@ -106,12 +105,6 @@ async def unreadable(request: Request, error: Exception) -> JSONResponse:
     return respond(400, "; ".join(_described(fault, expected) for fault in error.errors()[:5]))
 
 
-async def conflict(_: Request, error: Exception) -> JSONResponse:
-    """Answer 409, with the failure code of an event that the request waited for."""
-    assert isinstance(error, Conflict)
-    return respond(409, str(error), code=error.code)
-
-
 async def http(request: Request, error: Exception) -> JSONResponse:
     """Answer an HTTPException with its status and headers; name the nearest route if none fits."""
     assert isinstance(error, HTTPException)
@@ -127,12 +120,6 @@ async def unavailable(_: Request, error: Exception) -> JSONResponse:
     """Answer 503 with `Retry-After`: a store or model is unavailable."""
     assert isinstance(error, TransientError)
     return respond(503, str(error), code=error.code, **{"Retry-After": "5"})
-
-
-async def refused(_: Request, error: Exception) -> JSONResponse:
-    """Answer 400 with the failure code: a model refuses the text, and a retry does not help."""
-    assert isinstance(error, PermanentError)
-    return respond(400, str(error), code=error.code)
 
 
 async def unstorable(_: Request, error: Exception) -> JSONResponse:
@@ -206,12 +193,11 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
 _HANDLERS: dict[type[Exception], Handler] = {
     Unauthorized: unauthorized,
     ProjectGone: unauthorized,
-    InvalidInput: with_status(400),
-    PermanentError: refused,
+    PermanentError: with_status(400),  # InvalidInput, and a text that a model refuses
     RequestValidationError: unreadable,
     Forbidden: with_status(403),
     NotFound: with_status(404),
-    Conflict: conflict,
+    Conflict: with_status(409),
     HTTPException: http,
     Overloaded: overloaded,
     TransientError: unavailable,
