@@ -23,12 +23,12 @@ WRITE_EVERY_S = 5.0
 MOST_MEMORIES = 10_000
 
 
-class AccessLog:
+class AccessLog(WriteLater):
     """Counts accesses until they are written."""
 
     def __init__(self, store: AccessCounts, *, every_s: float = WRITE_EVERY_S) -> None:
+        super().__init__(every_s)
         self._store = store
-        self._later = WriteLater(self.write, every_s)
         self._counts: Counter[UUID] = Counter()
 
     def count(self, ids: Iterable[UUID]) -> None:
@@ -37,7 +37,7 @@ class AccessLog:
             if id_ in self._counts or len(self._counts) < MOST_MEMORIES:
                 self._counts[id_] += 1
         if self._counts:
-            self._later.schedule()
+            self.schedule()
 
     async def write(self) -> None:
         """Write the counts. If the ledger does not answer, they are lost."""
@@ -48,7 +48,3 @@ class AccessLog:
             await self._store.add(counts)
         except LedgerUnavailable as error:
             log.warning("accesses_lost", memories=len(counts), error=type(error).__name__)
-
-    async def close(self) -> None:
-        """Write the last counts."""
-        await self._later.close()

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from contextvars import Context
 
 
-class WriteLater:
+class WriteLater(ABC):
     """Calls `write` once, `after_s` seconds after the first value that is not yet written.
 
-    `write` handles its own errors. What is not written is lost if the process is killed.
+    What is not written is lost if the process is killed.
     """
 
-    def __init__(self, write: Callable[[], Awaitable[None]], after_s: float) -> None:
-        self._write = write
+    def __init__(self, after_s: float) -> None:
         self._after_s = after_s
         self._due = False
         self._ending = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    async def write(self) -> None:
+        """Write all values. It handles its own errors."""
 
     def schedule(self) -> None:
         """Write soon. A value that arrives during a write is written by the next one."""
@@ -40,4 +43,4 @@ class WriteLater:
                 async with asyncio.timeout(self._after_s):
                     await self._ending.wait()
             self._due = False
-            await self._write()
+            await self.write()

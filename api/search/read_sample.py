@@ -32,15 +32,15 @@ def may_be_sampled(tree: Filter) -> bool:
     return bool(pinned(tree)) and not any(named_runs(tree))
 
 
-class ReadSample:
+class ReadSample(WriteLater):
     """A random sample of the searches since the last write."""
 
     def __init__(
         self, store: MemoryReads, *, on: bool = True, every_s: float = WRITE_EVERY_S
     ) -> None:
+        super().__init__(every_s)
         self._store = store
         self._on = on
-        self._later = WriteLater(self.write, every_s)
         self._seen = 0
         self._searches: list[Sequence[SampledRead]] = []
 
@@ -53,7 +53,7 @@ class ReadSample:
             self._searches.append(reads[:MOST_MEMORIES])
         elif (place := random.randrange(self._seen)) < MOST_SEARCHES:  # noqa: S311  a sample
             self._searches[place] = reads[:MOST_MEMORIES]
-        self._later.schedule()
+        self.schedule()
 
     async def write(self) -> None:
         """Write the sample. If the ledger does not answer, it is lost."""
@@ -65,7 +65,3 @@ class ReadSample:
             await self._store.add(reads)
         except LedgerUnavailable as error:
             log.warning("reads_lost", reads=len(reads), error=type(error).__name__)
-
-    async def close(self) -> None:
-        """Write the last sample."""
-        await self._later.close()

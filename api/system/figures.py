@@ -35,7 +35,7 @@ WAIT_REASONS = (
 )
 
 
-class Figures:
+class Figures(WriteLater):
     """Cache of the metrics. One caller builds them while the others wait for it."""
 
     def __init__(
@@ -48,6 +48,7 @@ class Figures:
         written_after_s: float = WRITTEN_AFTER_S,
     ) -> None:
         """Set the seconds that the metrics are kept, and after which searches are written."""
+        super().__init__(written_after_s)
         self._balance = balance
         self._outbox = outbox
         self._queue = queue
@@ -56,7 +57,6 @@ class Figures:
         self._built_at = -math.inf
         self._exposition = b"", ""
         self._searches: Counter[UUID] = Counter()
-        self._later = WriteLater(self._write_soon, written_after_s)
 
     def searched(self, project_id: ProjectId) -> None:
         """Count a search.
@@ -65,7 +65,7 @@ class Figures:
         when it ends.
         """
         self._searches[project_id] += 1
-        self._later.schedule()
+        self.schedule()
 
     async def write_down(self) -> None:
         """Write the counts of searches. Errors: LedgerUnavailable.
@@ -81,11 +81,8 @@ class Figures:
                     self._searches.update(searches)
                 raise
 
-    async def close(self) -> None:
-        """Write the last counts, if the ledger answers."""
-        await self._later.close()
-
-    async def _write_soon(self) -> None:
+    async def write(self) -> None:
+        """Write the counts, if the ledger answers."""
         try:
             await self.write_down()
         except LedgerUnavailable as error:
