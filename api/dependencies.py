@@ -38,6 +38,9 @@ from pipeline.model_settings import ModelSettings
 from pipeline.ports import Dispatcher, Reranker
 from pipeline.search.concurrency import ConcurrencyLimit
 from pipeline.settings import Settings
+from pipeline.stores import Ledger
+from pipeline.tenants.api_keys import Grant
+from pipeline.tenants.projects import Project
 
 PING_S = 2.0
 # Longer than the 12 s in which a group of adds is written or fails.
@@ -135,6 +138,23 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     except (TransientError, TimeoutError) as error:
         return type(error).__name__
     return "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """A request with a key: the services, the grant of the key, and the project that it is about.
+
+    The project is that of the key; of an administration, the one named in path, query or body.
+    """
+
+    api: Api
+    grant: Grant
+    project: Project
+
+    @property
+    def ledger(self) -> Ledger:
+        """The stores of the ledger."""
+        return self.api.stores.ledger
 
 
 async def api_of(request: Request) -> Api:

@@ -8,7 +8,6 @@ from api.adds.actions import accept_turn, add_turn, count_incognito, outcome, re
 from api.adds.requests import AddRequest, IdempotencyKey
 from api.adds.responses import AddLine, AddResultsJson, QueuedJson, QueuedLineJson, StoredJson
 from api.auth.tenant import Adding
-from api.dependencies import Given
 from api.http import unknown_fields
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
@@ -19,7 +18,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.post("/v3/memories/add/", responses=example(__package__))
 async def add(
-    request: AddRequest, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
+    request: AddRequest, call: Adding, idempotency_key: IdempotencyKey = None
 ) -> StoredJson | QueuedJson:
     """Accept a conversation turn.
 
@@ -38,20 +37,20 @@ async def add(
     """
     if request.infer and not request.async_mode:
         unknown_fields.note("async_mode")
-    return await add_turn(request, api, project, idempotency_key)
+    return await add_turn(request, call, idempotency_key)
 
 
 @router.post("/v1/memories/")
 async def add_v1(
-    request: AddRequest, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
+    request: AddRequest, call: Adding, idempotency_key: IdempotencyKey = None
 ) -> list[AddLine] | AddResultsJson:
     """Accept a turn from older clients; with `async_mode=false` the response waits for the results.
 
     The response is a bare list, as documented by Mem0; with `output_format` v1.1 an object.
     """
-    incognito = await count_incognito(request, api, project)
-    remarks = await remarks_on(request, api)
-    event_id = incognito or await accept_turn(request, api, project, idempotency_key, remarks)
+    incognito = await count_incognito(request, call)
+    remarks = await remarks_on(request, call.api)
+    event_id = incognito or await accept_turn(request, call, idempotency_key, remarks)
     results: list[AddLine] = []
     if incognito is None and request.infer and request.async_mode:
         line: QueuedLineJson = {
@@ -62,7 +61,7 @@ async def add_v1(
         }
         results.append(line)
     elif incognito is None:
-        stored = await outcome(event_id, api, project, verbatim=not request.infer)
+        stored = await outcome(event_id, call, verbatim=not request.infer)
         results.extend(stored["results"])
     if request.output_format != "v1.1":
         return results

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Query
 
 from api.audit import responses as audit_responses
 from api.audit.responses import AuditPageJson
-from api.auth.tenant import Caller, Granted
-from api.dependencies import Given
+from api.auth.tenant import Caller
 from api.http.strict_json import StrictJson
 from pipeline.domain.tenants import Access
 
@@ -21,9 +20,7 @@ LARGEST = 200
 
 @router.get("/v1/audit/")
 async def audit_log(
-    api: Given,
-    project: Caller,
-    grant: Granted,
+    call: Caller,
     before: Annotated[int | None, Query(ge=0, le=2**62, description="`next` of a page.")] = None,
     key_id: UUID | None = None,
     limit: Annotated[int, Query(ge=1, le=LARGEST)] = 100,
@@ -34,8 +31,8 @@ async def audit_log(
     `status`: of the response; null if the process ended before it. `target`: the row that the
     request was about. Entries have no text and no id of a user.
     """
-    grant.require(Access.ADMIN)
-    rows = await api.stores.ledger.audit.page(project.id, before=before, key_id=key_id, limit=limit)
+    call.grant.require(Access.ADMIN)
+    rows = await call.ledger.audit.page(call.project.id, before=before, key_id=key_id, limit=limit)
     return {
         "next": rows[-1].id if len(rows) == limit else None,
         "results": [audit_responses.entry(row) for row in rows],

@@ -7,10 +7,10 @@ are reported as not found.
 Granted             the key's grant; a user's token is refused
 Validity            a function that tells later if the key is still valid
 Authenticated       the grant of a key or of a user's token: see api.auth.users
-Caller              the key's project; GET requires scope read, any other method write
-Adding              the key's project for adds; requires scope write, and is not in the audit log
-Reader              the key's project; any method requires scope read
-Admin               the grant and the named project; GET requires scope read, any other method admin
+Caller              a call with the key's project; GET requires scope read, any other method write
+Adding              the same for adds; requires scope write, and is not in the audit log
+Reader              the same; any method requires scope read
+Admin               a call with the named project; GET requires scope read, any other method admin
 OrganizationAdmin   the same; requires an admin key that belongs to no member
 """
 
@@ -26,13 +26,13 @@ from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader
 
 from api.audit import recording as audit
-from api.dependencies import Api, Given
+from api.dependencies import Api, ApiCall, Given
 from api.errors import Unauthorized
 from pipeline.domain.errors import Forbidden, NotFound
 from pipeline.domain.tenants import Access
 from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.tenants.api_keys import NOT_FOR_USERS, Grant
-from pipeline.tenants.projects import NO_SUCH_PROJECT, Project
+from pipeline.tenants.projects import NO_SUCH_PROJECT
 from pipeline.tenants.secret import Secret
 
 TOKEN = APIKeyHeader(
@@ -42,14 +42,6 @@ TOKEN = APIKeyHeader(
     auto_error=False,
 )
 HOW = "Send your API key as `Authorization: Token <key>`."
-
-
-@dataclass(frozen=True, slots=True)
-class Administration:
-    """A grant, and the project named in path, query or body, or else the key's own project."""
-
-    grant: Grant
-    project: Project
 
 
 async def authenticated(
@@ -96,36 +88,36 @@ async def granted(grant: Authenticated) -> Grant:
     return grant
 
 
-async def caller(request: Request, api: Given, grant: Granted) -> Project:
-    """The key's project. GET requires a key with read scope, other methods one with write scope."""
+async def caller(request: Request, api: Given, grant: Granted) -> ApiCall:
+    """The call. GET requires a key with read scope, other methods one with write scope."""
     api.in_use()
     grant.require(Access.READ if request.method == "GET" else Access.WRITE)
-    project = await own_project(request, grant)
+    call = await own_call(request, api, grant)
     if request.method != "GET":
-        await audit.begin(request, api.stores.ledger.audit, grant, project.id)
-    return project
+        await audit.begin(request, call.ledger.audit, grant, call.project.id)
+    return call
 
 
-async def adding(request: Request, grant: Granted) -> Project:
-    """The key's project, for an add: it has a receipt, and must cost no further commit."""
+async def adding(request: Request, api: Given, grant: Granted) -> ApiCall:
+    """The call of an add: it has a receipt, and must cost no further commit."""
     grant.require(Access.WRITE)
-    return await own_project(request, grant)
+    return await own_call(request, api, grant)
 
 
-async def reader(request: Request, grant: Granted) -> Project:
-    """The key's project, for a route that only reads, even if its method is POST."""
+async def reader(request: Request, api: Given, grant: Granted) -> ApiCall:
+    """The call of a route that only reads, even if its method is POST."""
     grant.require(Access.READ)
-    return await own_project(request, grant)
+    return await own_call(request, api, grant)
 
 
-async def own_project(request: Request, grant: Grant) -> Project:
-    """The key's project. Errors: NotFound if the request names another one."""
+async def own_call(request: Request, api: Api, grant: Grant) -> ApiCall:
+    """A call with the key's project. Errors: NotFound if the request names another one."""
     if (await NamedIds.by(request)).others(grant):
         raise NotFound(NO_SUCH_PROJECT)
-    return grant.project
+    return ApiCall(api, grant, grant.project)
 
 
-async def administration(request: Request, api: Given, grant: Granted) -> Administration:
+async def administration(request: Request, api: Given, grant: Granted) -> ApiCall:
     """The named project. GET requires any key, other methods an admin key.
 
     An admin key has access to all projects of its organization; a member's admin key has access to
@@ -137,24 +129,24 @@ async def administration(request: Request, api: Given, grant: Granted) -> Admini
     return named
 
 
-async def _administered(request: Request, api: Api, grant: Grant) -> Administration:
+async def _administered(request: Request, api: Api, grant: Grant) -> ApiCall:
     """The named project, if the key may administer it."""
     grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
     named, own = await NamedIds.by(request), grant.project
     if named.organizations - {str(own.organization_id)}:
         raise NotFound("Organization not found.")
     if not named.others(grant):
-        return Administration(grant, own)
+        return ApiCall(api, grant, own)
     if len(named.projects) > 1 or not grant.access.allows(Access.ADMIN):
         raise NotFound(NO_SUCH_PROJECT)
     wanted, ledger = as_uuid(*named.projects), api.stores.ledger
     project = await ledger.projects.of(own.organization_id, wanted)
     if grant.member and not await ledger.keys.is_owner(own.organization_id, wanted, grant.member):
         raise NotFound(NO_SUCH_PROJECT)
-    return Administration(grant, project)
+    return ApiCall(api, grant, project)
 
 
-async def organization_administration(admin: Admin) -> Administration:
+async def organization_administration(admin: Admin) -> ApiCall:
     """Like `administration`; requires an admin key that belongs to no member."""
     admin.grant.require_organization()
     return admin
@@ -214,8 +206,8 @@ async def _body(request: Request) -> dict[str, Any]:
 Authenticated = Annotated[Grant, Depends(authenticated)]
 Granted = Annotated[Grant, Depends(granted)]
 Validity = Annotated[Callable[[], Awaitable[bool]], Depends(validity)]
-Caller = Annotated[Project, Depends(caller)]
-Adding = Annotated[Project, Depends(adding)]
-Reader = Annotated[Project, Depends(reader)]
-Admin = Annotated[Administration, Depends(administration)]
-OrganizationAdmin = Annotated[Administration, Depends(organization_administration)]
+Caller = Annotated[ApiCall, Depends(caller)]
+Adding = Annotated[ApiCall, Depends(adding)]
+Reader = Annotated[ApiCall, Depends(reader)]
+Admin = Annotated[ApiCall, Depends(administration)]
+OrganizationAdmin = Annotated[ApiCall, Depends(organization_administration)]

@@ -2,7 +2,7 @@
 
 Every other route refuses a user's token. A route that takes one has two parameters:
 
-UserReading, UserCorrecting, UserDeleting   the project; a token requires the right of this name
+UserReading, UserCorrecting, UserDeleting   the call; a token requires the right of this name
 OfUser                                      the user of the token; None for an API key
 
 and uses the second for what it reads and changes. Routes of one memory have OfOwner instead: the
@@ -18,13 +18,12 @@ from uuid import UUID
 from fastapi import Depends, Request
 
 from api.audit import recording as audit
-from api.auth.tenant import Authenticated, own_project
-from api.dependencies import Api, Given
+from api.auth.tenant import Authenticated, own_call
+from api.dependencies import ApiCall, Given
 from api.http.ids import EntityIds
 from pipeline.domain.errors import Forbidden, NotFound
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import Access, Right
-from pipeline.tenants.projects import Project
 
 NOT_YOURS = "Memory not found!"
 # Names and values of entity ids; a name can occur twice.
@@ -33,18 +32,18 @@ NamedOwner: TypeAlias = tuple[tuple[str, str], ...]
 
 def _allowing(
     right: Right, access: Access
-) -> Callable[[Request, Given, Authenticated], Coroutine[Any, Any, Project]]:
-    """A dependency: the project of a key with this access, or of a token with this right."""
+) -> Callable[[Request, Given, Authenticated], Coroutine[Any, Any, ApiCall]]:
+    """A dependency: the call with a key with this access, or with a token with this right."""
 
-    async def allowed(request: Request, api: Given, grant: Authenticated) -> Project:
+    async def allowed(request: Request, api: Given, grant: Authenticated) -> ApiCall:
         if grant.user is None:
             grant.require(access)
         else:
             grant.user.require(right)
-        project = await own_project(request, grant)
+        call = await own_call(request, api, grant)
         if right is not Right.READ:
-            await audit.begin(request, api.stores.ledger.audit, grant, project.id)
-        return project
+            await audit.begin(request, call.ledger.audit, grant, call.project.id)
+        return call
 
     return allowed
 
@@ -62,9 +61,9 @@ async def owner_of(user: OfUser, ids: EntityIds) -> NamedOwner:
     return (*ids.items(), *(() if user is None else (("user_id", user),)))
 
 
-UserReading = Annotated[Project, Depends(_allowing(Right.READ, Access.READ))]
-UserCorrecting = Annotated[Project, Depends(_allowing(Right.CORRECT, Access.WRITE))]
-UserDeleting = Annotated[Project, Depends(_allowing(Right.DELETE, Access.WRITE))]
+UserReading = Annotated[ApiCall, Depends(_allowing(Right.READ, Access.READ))]
+UserCorrecting = Annotated[ApiCall, Depends(_allowing(Right.CORRECT, Access.WRITE))]
+UserDeleting = Annotated[ApiCall, Depends(_allowing(Right.DELETE, Access.WRITE))]
 OfOwner = Annotated[NamedOwner, Depends(owner_of)]
 
 
@@ -74,10 +73,10 @@ def require_key(user: str | None, option: str) -> None:
         raise Forbidden(f"{option} takes an API key, not a user's token; leave it out.")
 
 
-async def require_own(api: Api, project: Project, memory_id: UUID, owner: NamedOwner) -> None:
+async def require_own(call: ApiCall, memory_id: UUID, owner: NamedOwner) -> None:
     """Check that a memory is the owner's. Errors: NotFound, as for an unknown id."""
     if owner:
-        memory = await api.stores.ledger.memories.get(project.id, memory_id)
+        memory = await call.ledger.memories.get(call.project.id, memory_id)
         require_owner(memory.scope, owner)
 
 

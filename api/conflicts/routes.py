@@ -10,7 +10,6 @@ from api.auth.tenant import Caller
 from api.conflicts import responses as conflict_responses
 from api.conflicts.requests import ConflictResolveRequest
 from api.conflicts.responses import ConflictJson
-from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
 from api.http.paging import Paged, scoped
 from api.http.shared_responses import ScopedPageJson
@@ -23,8 +22,7 @@ router = APIRouter(prefix="/v1/conflicts", tags=["suggestions"], route_class=Str
 
 @router.get("/")
 async def list_conflicts(
-    api: Given,
-    project: Caller,
+    call: Caller,
     http: Request,
     page: Paged,
     ids: EntityIds,
@@ -37,31 +35,29 @@ async def list_conflicts(
     Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    listed = await api.stores.ledger.conflicts.page(
-        project.id, ids=ids, state=state, limit=page.limit, offset=page.offset
+    listed = await call.ledger.conflicts.page(
+        call.project.id, ids=ids, state=state, limit=page.limit, offset=page.offset
     )
     return scoped(page, listed, conflict_responses.conflict, http)
 
 
 @router.get("/{conflict_id}/")
-async def get(conflict_id: str, api: Given, project: Caller) -> ConflictJson:
+async def get(conflict_id: str, call: Caller) -> ConflictJson:
     """One conflict: its statements, the question to ask, and the resolution."""
     return conflict_responses.conflict(
-        await api.stores.ledger.conflicts.get(project.id, uuid("conflict_id", conflict_id))
+        await call.ledger.conflicts.get(call.project.id, uuid("conflict_id", conflict_id))
     )
 
 
 @router.post("/{conflict_id}/resolve/")
-async def resolve(
-    conflict_id: str, request: ConflictResolveRequest, api: Given, project: Caller
-) -> ConflictJson:
+async def resolve(conflict_id: str, request: ConflictResolveRequest, call: Caller) -> ConflictJson:
     """Resolve an open conflict: keep one memory, keep both, or replace them by a text.
 
     `resolution_event_id` is an event with a receipt; an undo of it opens the conflict again.
     """
-    identity, stores = uuid("conflict_id", conflict_id), api.stores
+    identity, stores = uuid("conflict_id", conflict_id), call.api.stores
     await use_cases.resolve(
-        project.id,
+        call.project.id,
         identity,
         keep=request.kept_id,
         text=request.text,
@@ -69,4 +65,4 @@ async def resolve(
         embedder=stores.embedder,
         index=stores.index,
     )
-    return conflict_responses.conflict(await stores.ledger.conflicts.get(project.id, identity))
+    return conflict_responses.conflict(await stores.ledger.conflicts.get(call.project.id, identity))

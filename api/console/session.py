@@ -18,16 +18,13 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from api.audit import recording as audit
-from api.auth.tenant import Administration
 from api.console.forms import Form, know_visitor
-from api.dependencies import Api, Given
+from api.dependencies import Api, ApiCall, Given
 from pipeline.domain.errors import Forbidden, MemlaneError
 from pipeline.domain.tenants import Access
 from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.settings import Settings
-from pipeline.stores import Ledger
 from pipeline.tenants.api_keys import Grant
-from pipeline.tenants.projects import Project
 from pipeline.tenants.secret import Secret
 
 COOKIE = "memlane_console"
@@ -49,27 +46,15 @@ class StaleForm(Forbidden):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsoleSession:
-    """A session with the grant of its key, and the services of the process."""
+class ConsoleSession(ApiCall):
+    """A session: a call with the key that it stands for."""
 
-    api: Api
     token: str
-    grant: Grant
 
-    @property
-    def ledger(self) -> Ledger:
-        """The stores of the ledger."""
-        return self.api.stores.ledger
-
-    @property
-    def project(self) -> Project:
-        """The key's project."""
-        return self.grant.project
-
-    @property
-    def administration(self) -> Administration:
-        """The grant and the key's project, as the routes of the administration take them."""
-        return Administration(self.grant, self.project)
+    @classmethod
+    def of(cls, api: Api, grant: Grant, token: str) -> ConsoleSession:
+        """The session with a token, for the project of its key."""
+        return cls(api, grant, grant.project, token)
 
     @property
     def csrf(self) -> str:
@@ -128,7 +113,7 @@ async def session_of(request: Request, api: Given) -> ConsoleSession:
         raise SignInNeeded("Sign in first.")
     take_turns_as(grant.project.id)
     # An error's page has the menu, and the forms of this session.
-    request.state.session = session = ConsoleSession(api, token, grant)
+    request.state.session = session = ConsoleSession.of(api, grant, token)
     if allowance := api.keys.allowance(grant):
         allowance.require()
     know_visitor(request)

@@ -8,7 +8,6 @@ from api.auth.tenant import Caller
 from api.curator import responses as curator_responses
 from api.curator.requests import CuratorRunRequest
 from api.curator.responses import CuratorRunJson
-from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
 from api.http.paging import Paged, scoped
 from api.http.shared_responses import ScopedPageJson
@@ -19,45 +18,45 @@ router = APIRouter(prefix="/v1/curator/runs", tags=["suggestions"], route_class=
 
 
 @router.post("/")
-async def start(request: CuratorRunRequest, api: Given, project: Caller) -> CuratorRunJson:
+async def start(request: CuratorRunRequest, call: Caller) -> CuratorRunJson:
     """Start a run over the memories of exactly these ids, or return the one that is open already.
 
     Its suggestions change nothing until they are accepted.
     """
-    most, runs = api.settings, api.stores.ledger.curator
+    most, runs = call.api.settings, call.ledger.curator
     limits = RunLimits(
         min(request.suggestions or most.curator_suggestions, most.curator_suggestions),
         min(request.tokens or most.curator_tokens, most.curator_tokens),
     )
-    run_id = await runs.start(request.scope(project.id), limits)
-    return curator_responses.run(await runs.get(project.id, run_id))
+    run_id = await runs.start(request.scope(call.project.id), limits)
+    return curator_responses.run(await runs.get(call.project.id, run_id))
 
 
 @router.get("/")
 async def list_runs(
-    api: Given, project: Caller, http: Request, page: Paged, ids: EntityIds
+    call: Caller, http: Request, page: Paged, ids: EntityIds
 ) -> ScopedPageJson[CuratorRunJson]:
     """The project's runs, newest first.
 
     Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    listed = await api.stores.ledger.curator.page(
-        project.id, ids=ids, limit=page.limit, offset=page.offset
+    listed = await call.ledger.curator.page(
+        call.project.id, ids=ids, limit=page.limit, offset=page.offset
     )
     return scoped(page, listed, curator_responses.run, http)
 
 
 @router.get("/{curator_run_id}/")
-async def get(curator_run_id: str, api: Given, project: Caller) -> CuratorRunJson:
+async def get(curator_run_id: str, call: Caller) -> CuratorRunJson:
     """One run: its state, its numbers, and what it cost."""
-    run = await api.stores.ledger.curator.get(project.id, uuid("curator_run_id", curator_run_id))
+    run = await call.ledger.curator.get(call.project.id, uuid("curator_run_id", curator_run_id))
     return curator_responses.run(run)
 
 
 @router.post("/{curator_run_id}/cancel/")
-async def cancel(curator_run_id: str, api: Given, project: Caller) -> CuratorRunJson:
+async def cancel(curator_run_id: str, call: Caller) -> CuratorRunJson:
     """End an open run; its suggestions stay. A run that has ended is left as it is."""
-    identity, runs = uuid("curator_run_id", curator_run_id), api.stores.ledger.curator
-    await runs.cancel(project.id, identity)
-    return curator_responses.run(await runs.get(project.id, identity))
+    identity, runs = uuid("curator_run_id", curator_run_id), call.ledger.curator
+    await runs.cancel(call.project.id, identity)
+    return curator_responses.run(await runs.get(call.project.id, identity))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from api.dependencies import Api
+from api.dependencies import ApiCall
 from api.http.shared_responses import StartedJson
 from api.memories.responses import IN_PROGRESS
 from pipeline.domain.errors import InvalidInput
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
 from pipeline.tenants.owners import KINDS
-from pipeline.tenants.projects import Project
 
 
-async def erase_entity(entity_type: str, entity_id: str, api: Api, project: Project) -> StartedJson:
+async def erase_entity(entity_type: str, entity_id: str, call: ApiCall) -> StartedJson:
     """Erase everything with this id. Errors: InvalidInput for an unknown type."""
     owner = OwnerKey(kind_of(entity_type), entity_id)
-    event_id = await erasure.erase(project.id, owner, erasures=api.stores.ledger.erasures)
+    event_id = await erasure.erase(call.project.id, owner, erasures=call.ledger.erasures)
     return {"message": IN_PROGRESS, "event_id": str(event_id)}
 
 

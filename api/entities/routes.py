@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
-from api.dependencies import Api, Given
+from api.dependencies import ApiCall
 from api.entities import responses as owner_responses
 from api.entities.actions import erase_entity, kind_of
 from api.entities.requests import RegisterRequest
@@ -22,7 +22,6 @@ from api.search.responses import KEYS_OF_A_ROW
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.tenants.owners import KINDS, Owner
-from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["entities"], route_class=StrictJson)
 
@@ -32,9 +31,7 @@ OFFERED_USERS = 1_000
 
 
 @router.get("/v1/entities/")
-async def list_entities(
-    api: Given, project: Caller, http: Request, query: Numbered
-) -> EntityPageJson:
+async def list_entities(call: Caller, http: Request, query: Numbered) -> EntityPageJson:
     """All users, agents, apps and runs, newest first, with their numbers of memories."""
     page = page_of(
         query.page,
@@ -44,14 +41,14 @@ async def list_entities(
         usual=PAGE_SIZE,
         largest=LARGEST_PAGE,
     )
-    stored = api.stores.ledger.owners
-    async with api.concurrency_limit.one_large(project.id, page.size):
-        read = await stored.page(project.id, limit=page.limit, offset=page.offset)
-        owners = await _described(read, api, project)
-        numbers = await stored.totals(project.id)
+    stored = call.ledger.owners
+    async with call.api.concurrency_limit.one_large(call.project.id, page.size):
+        read = await stored.page(call.project.id, limit=page.limit, offset=page.offset)
+        owners = await _described(read, call)
+        numbers = await stored.totals(call.project.id)
 
         def build() -> EntityPageJson:
-            rows = [owner_responses.owner(row, project) for row in owners]
+            rows = [owner_responses.owner(row, call.project) for row in owners]
             return {
                 **page.envelope(rows, sum(numbers.values()), http),
                 "total_users": numbers["user"],
@@ -64,11 +61,11 @@ async def list_entities(
         return await answer(build, rows=len(owners) + keys // KEYS_OF_A_ROW)
 
 
-async def _described(page: Sequence[Owner], api: Api, project: Project) -> list[Owner]:
+async def _described(page: Sequence[Owner], call: ApiCall) -> list[Owner]:
     """The owners of a page with their metadata; only as many as are sure to end it by its bytes."""
     owners: list[Owner] = []
     size = 0
-    async for part in api.stores.ledger.owners.with_metadata(project.id, page):
+    async for part in call.ledger.owners.with_metadata(call.project.id, page):
         owners += part
         size += sum(size_bytes(owner.metadata) for owner in part)
         if size > paging.LARGEST_ANSWER_BYTES:
@@ -77,66 +74,66 @@ async def _described(page: Sequence[Owner], api: Api, project: Project) -> list[
 
 
 @router.get("/v1/entities/filters/")
-async def filters(api: Given, project: Caller) -> FilterValuesJson:
+async def filters(call: Caller) -> FilterValuesJson:
     """The values that filters of lists and searches accept. `users`: the newest 1,000."""
-    users = await api.stores.ledger.owners.page(project.id, kind="user", limit=OFFERED_USERS)
+    users = await call.ledger.owners.page(call.project.id, kind="user", limit=OFFERED_USERS)
     return {
         "event_type": [*EVENT_TYPES],
-        "categories": await api.stores.ledger.memories.categories(project.id),
+        "categories": await call.ledger.memories.categories(call.project.id),
         "users": [user.id for user in users],
         "parameters": [owner_responses.parameter(name) for name in ENTITY_IDS],
     }
 
 
 @router.get("/v2/entities/{entity_type}/{entity_id:path}/")
-async def get(entity_type: str, entity_id: str, api: Given, project: Caller) -> list[EntityJson]:
+async def get(entity_type: str, entity_id: str, call: Caller) -> list[EntityJson]:
     """One user, agent, app or run, as a list with one element."""
-    row = await _get_owner(kind_of(entity_type), entity_id, api, project)
-    return [owner_responses.owner(row, project)]
+    row = await _get_owner(kind_of(entity_type), entity_id, call)
+    return [owner_responses.owner(row, call.project)]
 
 
 @router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
-async def delete_by_number(
-    entity_type: str, entity_id: str, api: Given, project: Caller
-) -> StartedJson:
+async def delete_by_number(entity_type: str, entity_id: str, call: Caller) -> StartedJson:
     """Erase everything with this id, which may also be the number that the registration returned.
 
     Otherwise the same as version 2.
     """
     kind = kind_of(entity_type)
-    owners = api.stores.ledger.owners
-    if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
-        page = await owners.page(project.id, kind=kind, limit=PAGE_SIZE)
-        numbers = {str(owner_responses.number(project.id, kind, row.id)): row.id for row in page}
+    owners = call.ledger.owners
+    if entity_id.isdecimal() and not await owners.named(call.project.id, kind, entity_id):
+        page = await owners.page(call.project.id, kind=kind, limit=PAGE_SIZE)
+        numbers = {
+            str(owner_responses.number(call.project.id, kind, row.id)): row.id for row in page
+        }
         entity_id = numbers.get(entity_id, entity_id)
-    return await erase_entity(entity_type, entity_id, api, project)
+    return await erase_entity(entity_type, entity_id, call)
 
 
 @router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
-async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> StartedJson:
+async def delete(entity_type: str, entity_id: str, call: Caller) -> StartedJson:
     """Erase everything with this id: memories, history, messages. This cannot be undone.
 
     An unknown id is not an error: it may just have been erased. The receipt is at
     `/v1/erasures/{event_id}/`.
     """
-    return await erase_entity(entity_type, entity_id, api, project)
+    return await erase_entity(entity_type, entity_id, call)
 
 
 def registering(kind: str) -> Callable[..., Awaitable[RegisteredJson]]:
     """A handler that registers entities of one kind."""
 
-    async def register(request: RegisterRequest, api: Given, project: Caller) -> RegisteredJson:
+    async def register(request: RegisterRequest, call: Caller) -> RegisteredJson:
         owner_id = request.id_of(kind)
         if owner_id is None:
             raise InvalidInput(f"{KINDS[kind]} is missing.")
-        await api.stores.ledger.owners.register(
-            project.id,
+        await call.ledger.owners.register(
+            call.project.id,
             kind,
             owner_id,
             name=request.name or owner_id,
             metadata=request.metadata,
         )
-        return owner_responses.registered(await _get_owner(kind, owner_id, api, project), project)
+        return owner_responses.registered(await _get_owner(kind, owner_id, call), call.project)
 
     register.__doc__ = f"Register {kind}s with a name and metadata before their first add."
     return register
@@ -148,8 +145,8 @@ for _kind in KINDS:
 NO_SUCH_ENTITY = "Entity not found!"
 
 
-async def _get_owner(kind: str, entity_id: str, api: Api, project: Project) -> Owner:
-    owners = await api.stores.ledger.owners.with_id(project.id, entity_id, kind=kind)
+async def _get_owner(kind: str, entity_id: str, call: ApiCall) -> Owner:
+    owners = await call.ledger.owners.with_id(call.project.id, entity_id, kind=kind)
     if not owners:
         raise NotFound(NO_SUCH_ENTITY)
     return owners[0]

@@ -9,7 +9,6 @@ from fastapi import APIRouter
 from api.audit import recording as audit
 from api.auth.tenant import Caller
 from api.auth.users import OfUser, UserDeleting
-from api.dependencies import Given
 from api.erasures import responses as erasure_responses
 from api.erasures.requests import ErasureRequest
 from api.erasures.responses import ErasingJson, ErasureReceiptJson
@@ -23,9 +22,7 @@ router = APIRouter(tags=["erasure"], route_class=StrictJson)
 
 
 @router.post("/v1/erasures/")
-async def erase(
-    request: ErasureRequest, api: Given, project: UserDeleting, user: OfUser = None
-) -> ErasingJson:
+async def erase(request: ErasureRequest, call: UserDeleting, user: OfUser = None) -> ErasingJson:
     """Erase every scope with the id: memories with their history, messages, receipts, graph,
     vectors and bodies of webhook deliveries. This cannot be undone.
 
@@ -34,14 +31,14 @@ async def erase(
     """
     if user is not None and request.owner() != OwnerKey("user", user):
         raise Forbidden("A user's token erases only its own user: give that user_id alone.")
-    event_id = await erasure.erase(project.id, request.owner(), erasures=api.stores.ledger.erasures)
+    event_id = await erasure.erase(call.project.id, request.owner(), erasures=call.ledger.erasures)
     audit.about(event_id)
-    api.keys.forget()  # the user's tokens have ended
+    call.api.keys.forget()  # the user's tokens have ended
     done = "Erased; vectors follow."
     return {"message": done, "event_id": str(event_id), "status": Status.RUNNING}
 
 
 @router.get("/v1/erasures/{event_id}/")
-async def receipt(event_id: UUID, api: Given, project: Caller) -> ErasureReceiptJson:
+async def receipt(event_id: UUID, call: Caller) -> ErasureReceiptJson:
     """Number of erased rows by store; SUCCEEDED once all are deleted."""
-    return erasure_responses.receipt(await api.stores.ledger.erasures.receipt(project.id, event_id))
+    return erasure_responses.receipt(await call.ledger.erasures.receipt(call.project.id, event_id))

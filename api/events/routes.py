@@ -8,9 +8,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from api.auth.tenant import Caller, Granted, Validity
+from api.auth.tenant import Caller, Validity
 from api.auth.users import is_of
-from api.dependencies import Api, Given
+from api.dependencies import ApiCall
 from api.events import responses as event_responses
 from api.events.query import EventsQueried
 from api.events.requests import ReplayManyRequest, ReplayRequest, UndoRequest
@@ -31,16 +31,15 @@ from pipeline.events import service as use_cases
 from pipeline.events.dead_letters import dead_letters
 from pipeline.events.event_view import EventView
 from pipeline.events.store import NO_SUCH_EVENT
-from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
 
 
-async def _event_id(event_id: str, api: Given, project: Caller, ids: EntityIds) -> UUID:
+async def _event_id(event_id: str, call: Caller, ids: EntityIds) -> UUID:
     """The event that the path names. NotFound if it does not have all ids of the query string."""
     identity = uuid("event_id", event_id)
     if ids:
-        view = await api.stores.ledger.events.get(project.id, identity)
+        view = await call.ledger.events.get(call.project.id, identity)
         if not is_of(view.scope, tuple(ids.items())):
             raise NotFound(NO_SUCH_EVENT)
     return identity
@@ -55,82 +54,79 @@ ROWS_OF_AN_EVENT = 10
 @router.get("/v1/event/{event_id}/", responses=example(__package__))
 @router.get("/v1/events/{event_id}/", include_in_schema=False)
 async def get(
-    event_id: EventId,
-    api: Given,
-    project: Caller,
-    wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = 0.0,
+    event_id: EventId, call: Caller, wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = 0.0
 ) -> EventJson:
     """An event with its receipt. `wait`: seconds to wait for its end before the response.
 
     404 if the event does not have all given ids, here and on the other routes of one event.
     """
-    view = await api.stores.ledger.events.get(project.id, event_id)
-    if wait and view.completed_at is None and await api.watch.ended(event_id, timeout_s=wait):
-        view = await api.stores.ledger.events.get(project.id, event_id)
-    return await receipt_of(view, api, project)
+    view = await call.ledger.events.get(call.project.id, event_id)
+    if wait and view.completed_at is None and await call.api.watch.ended(event_id, timeout_s=wait):
+        view = await call.ledger.events.get(call.project.id, event_id)
+    return await receipt_of(view, call)
 
 
-async def receipt_of(view: EventView, api: Api, project: Project) -> EventJson:
+async def receipt_of(view: EventView, call: ApiCall) -> EventJson:
     """An event, with the fields of the user's profile that it or its memories fill."""
-    ledger, shown = api.stores.ledger, event_responses.event(view)
+    ledger, shown = call.ledger, event_responses.event(view)
     if view.event_type == EventType.PROFILE and view.status is Status.SUCCEEDED:
-        answer = await ledger.answers.of(project.id, view.id)
+        answer = await ledger.answers.of(call.project.id, view.id)
         shown["profile_fields"] = profile_responses.receipt(answer)
         return shown
     memory_ids = [line.memory_id for line in view.receipt if line.memory_id]
     if memory_ids and view.scope.user_id is not None:
-        filled = await ledger.profiles.filled_by(project.id, memory_ids)
+        filled = await ledger.profiles.filled_by(call.project.id, memory_ids)
         event_responses.add_filled(shown["results"], filled)
     return shown
 
 
 @router.get("/v1/event/{event_id}/stream/", response_class=EventStream)
-async def stream(event_id: EventId, api: Given, project: Caller, valid: Validity) -> EventStream:
+async def stream(event_id: EventId, call: Caller, valid: Validity) -> EventStream:
     """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
     `end` with the whole event. A comment every 15 s prevents proxies from closing the connection.
     The stream ends early if the key is revoked or expires. 429 if the project follows 1,000 events
     in this process already.
     """
-    ledger = api.stores.ledger.events
-    await ledger.status(project.id, event_id)  # 404 must be sent before the stream starts
-    frames = live(project.id, event_id, events=ledger, watch=api.watch, allowed=valid)
-    place = api.event_streams.place(project.id)
+    ledger = call.ledger.events
+    await ledger.status(call.project.id, event_id)  # 404 must be sent before the stream starts
+    frames = live(call.project.id, event_id, events=ledger, watch=call.api.watch, allowed=valid)
+    place = call.api.event_streams.place(call.project.id)
     return EventStream(frames, place=place, headers=UNBUFFERED)
 
 
 @router.get("/v1/events/")
 async def list_events(
-    api: Given, project: Caller, http: Request, query: EventsQueried, page: Paged, ids: EntityIds
+    call: Caller, http: Request, query: EventsQueried, page: Paged, ids: EntityIds
 ) -> EventsPageJson:
     """The project's events, newest first. `status` and `event_type` accept several words, separated
     by commas. `bounded_parts`: `count` if there are at least that many, `results` if events may be
     missing, because the owner has more than 20,000 scopes.
     """
     wanted = query.filter(ids)
-    listed = await api.stores.ledger.events.page(
-        project.id, wanted, limit=page.limit, offset=page.offset
+    listed = await call.ledger.events.page(
+        call.project.id, wanted, limit=page.limit, offset=page.offset
     )
     build = partial(scoped, page, listed, event_responses.event, http)
     return await answer(build, rows=ROWS_OF_AN_EVENT * len(listed.rows))
 
 
 @router.post("/v1/event/{event_id}/cancel/")
-async def cancel(event_id: EventId, api: Given, project: Caller) -> EventJson:
+async def cancel(event_id: EventId, call: Caller) -> EventJson:
     """Cancel an event before it has an effect; no further model call is made.
 
     409 if its memories are stored or it has ended; a second cancel changes nothing. The response is
     the event: FAILED with code CANCELLED.
     """
-    ledger = api.stores.ledger
+    ledger = call.ledger
     await use_cases.cancel(
-        project.id, event_id, cancellation=ledger.cancellation, dispatcher=api.dispatcher
+        call.project.id, event_id, cancellation=ledger.cancellation, dispatcher=call.api.dispatcher
     )
-    return event_responses.event(await ledger.events.get(project.id, event_id))
+    return event_responses.event(await ledger.events.get(call.project.id, event_id))
 
 
 @router.post("/v1/event/{event_id}/replay/")
 async def replay(
-    event_id: EventId, api: Given, project: Caller, request: ReplayRequest | None = None
+    event_id: EventId, call: Caller, request: ReplayRequest | None = None
 ) -> EventJson:
     """Retry a FAILED event at the tail of its lane. The body may replace its messages or
     instructions. 409 for an event that has not failed.
@@ -140,27 +136,27 @@ async def replay(
 
     With `dry_run` the response is a new event of type DRY_RUN, which computes the receipt.
     """
-    edit, ledger = request or ReplayRequest(), api.stores.ledger
+    edit, ledger = request or ReplayRequest(), call.ledger
     if edit.dry_run:
         event_id = await use_cases.rehearse(
-            project.id,
+            call.project.id,
             event_id,
             messages=edit.turns(),
             instructions=edit.instructions(),
             dead_letters=ledger.dead_letters,
             ledger=ledger,
-            dispatcher=api.dispatcher,
+            dispatcher=call.api.dispatcher,
         )
-        return event_responses.event(await ledger.events.get(project.id, event_id))
+        return event_responses.event(await ledger.events.get(call.project.id, event_id))
     whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
     again = use_cases.replay_graph if edit.stage else whole
     store = ledger.dead_letters
-    await again(project.id, event_id, dead_letters=store, dispatcher=api.dispatcher)
-    return event_responses.event(await ledger.events.get(project.id, event_id))
+    await again(call.project.id, event_id, dead_letters=store, dispatcher=call.api.dispatcher)
+    return event_responses.event(await ledger.events.get(call.project.id, event_id))
 
 
 @router.post("/v1/events/replay/")
-async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -> ReplayedJson:
+async def replay_many(request: ReplayManyRequest, call: Caller) -> ReplayedJson:
     """Retry the FAILED events that match, oldest first, up to 1,000 for each call.
 
     Cancelled events are included only if `code` is CANCELLED. With `stage` "relate", the graph
@@ -175,21 +171,15 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
         code=request.code,
         graph_status=request.graph_status or GraphStatus.FAILED if request.stage else None,
     )
-    store = api.stores.ledger.dead_letters
+    store = call.ledger.dead_letters
     ids = await use_cases.replay_all(
-        project.id, wanted, dead_letters=store, dispatcher=api.dispatcher
+        call.project.id, wanted, dead_letters=store, dispatcher=call.api.dispatcher
     )
     return {"replayed": len(ids), "event_ids": [str(event_id) for event_id in ids]}
 
 
 @router.post("/v1/event/{event_id}/undo/")
-async def undo(
-    event_id: EventId,
-    api: Given,
-    project: Caller,
-    grant: Granted,
-    request: UndoRequest | None = None,
-) -> UndoneJson:
+async def undo(event_id: EventId, call: Caller, request: UndoRequest | None = None) -> UndoneJson:
     """Undo the changes of an event: added memories are removed, changed and deleted ones are
     restored, and so are relations.
 
@@ -197,15 +187,15 @@ async def undo(
     are skipped and listed. A second undo is refused. With `dry_run` the response is the same,
     without `undone_at`, and nothing changes.
     """
-    stores = api.stores
+    stores = call.api.stores
     undone = await use_cases.undo(
-        project.id,
+        call.project.id,
         event_id,
         force=request is not None and request.force,
         dry_run=request is not None and request.dry_run,
         store=stores.ledger.undo,
         embedder=stores.embedder,
         index=stores.index,
-        key_id=grant.key_id,
+        key_id=call.grant.key_id,
     )
     return event_responses.undone(event_id, undone)

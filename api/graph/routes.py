@@ -8,7 +8,6 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
-from api.dependencies import Given
 from api.graph import responses as graph_responses
 from api.graph.query import NeighbourhoodQueried
 from api.graph.requests import MergeRequest, RenameRequest
@@ -26,12 +25,7 @@ router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=StrictJson)
 
 @router.get("/")
 async def neighbourhood(
-    api: Given,
-    project: Caller,
-    http: Request,
-    query: NeighbourhoodQueried,
-    page: Paged,
-    ids: SomeEntityIds,
+    call: Caller, http: Request, query: NeighbourhoodQueried, page: Paged, ids: SomeEntityIds
 ) -> RelationPageJson:
     """The relations around an entity, by name or id, nearest first, up to `hops` away; without an
     entity all relations of these ids, newest first.
@@ -41,10 +35,10 @@ async def neighbourhood(
     `incomplete`: relations may be missing, because more than 1,000 scopes have these ids.
     """
     times = query.times()
-    graph = api.stores.ledger.graph
+    graph = call.ledger.graph
     if query.entity is None and query.entity_id is None:
         rows, count = await graph.page(
-            project.id,
+            call.project.id,
             ids,
             times=times,
             limit=page.limit,
@@ -54,7 +48,7 @@ async def neighbourhood(
         incomplete = False
     else:
         near, incomplete = await graph.around(
-            project.id,
+            call.project.id,
             ids,
             name=query.entity,
             node_id=query.entity_id,
@@ -69,19 +63,14 @@ async def neighbourhood(
 
 @router.get("/export/")
 async def export(
-    api: Given,
-    project: Caller,
-    http: Request,
-    page: Paged,
-    ids: SomeEntityIds,
-    as_of: str | None = None,
+    call: Caller, http: Request, page: Paged, ids: SomeEntityIds, as_of: str | None = None
 ) -> PageJson[GraphRowJson]:
     """Every entity and relation of these ids with both times, merged and ended ones too, entities
     first, oldest first; `as_of`: as it was stored at that time.
     """
     at = None if as_of is None else moment("as_of", as_of)
-    rows, count = await api.stores.ledger.graph_export.page(
-        project.id, ids, as_of=at, limit=page.limit, offset=page.offset
+    rows, count = await call.ledger.graph_export.page(
+        call.project.id, ids, as_of=at, limit=page.limit, offset=page.offset
     )
     return page.envelope(cast("list[GraphRowJson]", rows), count, http)
 
@@ -90,38 +79,34 @@ ENTITY = "/entities/{node_id}/"
 
 
 @router.get(ENTITY)
-async def get_entity(node_id: UUID, api: Given, project: Caller) -> GraphEntityJson:
+async def get_entity(node_id: UUID, call: Caller) -> GraphEntityJson:
     """An entity, with the entities that are merged into it."""
-    return graph_responses.entity(await api.stores.ledger.graph_editing.get(project.id, node_id))
+    return graph_responses.entity(await call.ledger.graph_editing.get(call.project.id, node_id))
 
 
 @router.put(ENTITY)
-async def rename_entity(
-    node_id: UUID, request: RenameRequest, api: Given, project: Caller
-) -> GraphEntityJson:
+async def rename_entity(node_id: UUID, request: RenameRequest, call: Caller) -> GraphEntityJson:
     """Change the name or the type of an entity."""
-    editing = api.stores.ledger.graph_editing
-    row = await editing.rename(project.id, node_id, name=request.name, kind=request.kind)
+    editing = call.ledger.graph_editing
+    row = await editing.rename(call.project.id, node_id, name=request.name, kind=request.kind)
     return graph_responses.entity(row)
 
 
 @router.delete(ENTITY)
-async def delete_entity(node_id: UUID, api: Given, project: Caller) -> DeletedEntityJson:
+async def delete_entity(node_id: UUID, call: Caller) -> DeletedEntityJson:
     """Delete an entity, what is merged into it, and their relations, for good. Memories stay."""
-    count = await api.stores.ledger.graph_editing.erase(project.id, node_id)
+    count = await call.ledger.graph_editing.erase(call.project.id, node_id)
     return {"message": "Entity deleted.", "relations": count}
 
 
 @router.post(ENTITY + "merge/")
-async def merge_entity(
-    node_id: UUID, request: MergeRequest, api: Given, project: Caller
-) -> GraphEntityJson:
+async def merge_entity(node_id: UUID, request: MergeRequest, call: Caller) -> GraphEntityJson:
     """Merge an entity into another one of the same ids: both stay, and reads show them as one."""
-    editing = api.stores.ledger.graph_editing
-    return graph_responses.entity(await editing.merge(project.id, node_id, request.into))
+    editing = call.ledger.graph_editing
+    return graph_responses.entity(await editing.merge(call.project.id, node_id, request.into))
 
 
 @router.post(ENTITY + "split/")
-async def split_entity(node_id: UUID, api: Given, project: Caller) -> GraphEntityJson:
+async def split_entity(node_id: UUID, call: Caller) -> GraphEntityJson:
     """Reverse the merge of an entity."""
-    return graph_responses.entity(await api.stores.ledger.graph_editing.split(project.id, node_id))
+    return graph_responses.entity(await call.ledger.graph_editing.split(call.project.id, node_id))

@@ -6,7 +6,6 @@ from fastapi import APIRouter
 
 from api.audit import recording as audit
 from api.auth.tenant import Admin, as_uuid
-from api.dependencies import Given
 from api.http.shared_responses import DoneJson, ResultsJson
 from api.http.strict_json import StrictJson
 from api.tenants import responses as tenant_responses
@@ -18,21 +17,19 @@ router = APIRouter(tags=["tenants"], route_class=StrictJson)
 
 
 @router.get("/v1/keys/")
-async def list_keys(
-    api: Given, admin: Admin, project_id: str | None = None
-) -> ResultsJson[KeyJson]:
+async def list_keys(admin: Admin, project_id: str | None = None) -> ResultsJson[KeyJson]:
     """The keys of the key's project, or of another one of its organization, newest first. Only
     prefixes are shown.
     """
     admin.grant.require(Access.ADMIN)
-    rows = await api.stores.ledger.keys.of_project(admin.project.id)
+    rows = await admin.ledger.keys.of_project(admin.project.id)
     return {"results": [tenant_responses.key(row) for row in rows]}
 
 
 @router.post("/v1/keys/")
-async def make_key(request: KeyRequest, api: Given, admin: Admin) -> NewKeyJson:
+async def make_key(request: KeyRequest, admin: Admin) -> NewKeyJson:
     """Create a key. `key` is shown only in this response: only its hash is stored."""
-    made, secret = await api.stores.ledger.keys.make(
+    made, secret = await admin.ledger.keys.make(
         admin.project.id,
         name=request.name,
         access=request.scope,
@@ -45,12 +42,12 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> NewKeyJson:
 
 
 @router.delete("/v1/keys/{key_id}/")
-async def revoke_key(key_id: str, api: Given, admin: Admin, descendants: bool = False) -> DoneJson:
+async def revoke_key(key_id: str, admin: Admin, descendants: bool = False) -> DoneJson:
     """Revoke a key. Other API processes may accept it for five more seconds.
 
     Keys that were created with a member's key, or with one that expires, are revoked too; those
     created with other keys only with `descendants=true`.
     """
-    await api.stores.ledger.keys.revoke(admin.grant, as_uuid(key_id), descendants=descendants)
-    api.keys.forget()
+    await admin.ledger.keys.revoke(admin.grant, as_uuid(key_id), descendants=descendants)
+    admin.api.keys.forget()
     return {"message": "Key revoked."}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 from api.auth.users import require_key
-from api.dependencies import Api
+from api.dependencies import ApiCall
 from api.events import responses as event_responses
 from api.http.shared_responses import EventStatus
 from api.lists.requests import ReadRequest
 from pipeline.domain.events import FINAL
-from pipeline.tenants.projects import Project
 
 
 class AfterEventJson(TypedDict, total=False):
@@ -20,18 +19,16 @@ class AfterEventJson(TypedDict, total=False):
     after_event_ended: bool
 
 
-async def caught_up(
-    request: ReadRequest, api: Api, project: Project, user: str | None
-) -> AfterEventJson:
+async def caught_up(request: ReadRequest, call: ApiCall, user: str | None) -> AfterEventJson:
     """Wait for the event of `after_event`. Returns its status, and if it has ended."""
     if request.after_event is None:
         return {}
     require_key(user, "after_event")
-    ledger = api.stores.ledger.events
-    status = await ledger.status(project.id, request.after_event)
+    ledger = call.ledger.events
+    status = await ledger.status(call.project.id, request.after_event)
     if status not in FINAL and request.wait:
-        await api.watch.ended(request.after_event, timeout_s=request.wait)
-        status = await ledger.status(project.id, request.after_event)
+        await call.api.watch.ended(request.after_event, timeout_s=request.wait)
+        status = await ledger.status(call.project.id, request.after_event)
     return {
         "after_event_status": event_responses.shown(status),
         "after_event_ended": status in FINAL,

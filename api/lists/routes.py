@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.auth.users import OfUser, UserReading
-from api.dependencies import Api, Given
+from api.dependencies import ApiCall
 from api.http.large_answers import answer
 from api.http.paging import (
     LARGEST_ANSWER_BYTES,
@@ -33,7 +33,6 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import Filter, require_id
 from pipeline.domain.memories import Memory
 from pipeline.tenants.owners import KINDS
-from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 # After the router of memories, because its parameter also matches the fixed words of other paths.
@@ -45,12 +44,7 @@ LARGE_PAGE = 100
 
 @router.post("/v3/memories/")
 async def list_memories(
-    request: ListRequest,
-    api: Given,
-    project: UserReading,
-    user: OfUser,
-    http: Request,
-    numbered: Numbered,
+    request: ListRequest, call: UserReading, user: OfUser, http: Request, numbered: Numbered
 ) -> ListPageJson:
     """A page of memories that match the filters, newest first.
 
@@ -59,9 +53,9 @@ async def list_memories(
     """
     page = _page(request, numbered)
     tree = request.tree(user)
-    token = await caught_up(request, api, project, user)
-    async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
-        memories, count = await read_page(request, tree, page, api, project)
+    token = await caught_up(request, call, user)
+    async with call.api.concurrency_limit.one_large(call.project.id, page.size, above=LARGE_PAGE):
+        memories, count = await read_page(request, tree, page, call)
 
         def build() -> ListPageJson:
             return {**page.envelope(_rows(request, memories), count, http), **token}
@@ -71,28 +65,18 @@ async def list_memories(
 
 @router.post("/v2/memories/")
 async def list_version_2(
-    request: ListRequest,
-    api: Given,
-    project: UserReading,
-    user: OfUser,
-    http: Request,
-    numbered: Numbered,
+    request: ListRequest, call: UserReading, user: OfUser, http: Request, numbered: Numbered
 ) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """Same as version 3, but a bare list unless page and page_size are both given."""
     page = _page(request, numbered)
     paged = (numbered.page or request.page) and (numbered.page_size or request.page_size)
     paged = bool(paged) or numbered.offset is not None
-    return await _listed(request, page, api, project, user, http, paged=paged)
+    return await _listed(request, page, call, user, http, paged=paged)
 
 
 @router.get("/v1/memories/")
 async def list_version_1(
-    api: Given,
-    project: UserReading,
-    user: OfUser,
-    http: Request,
-    query: ListQueried,
-    numbered: Numbered,
+    call: UserReading, user: OfUser, http: Request, query: ListQueried, numbered: Numbered
 ) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """The memories of a user, agent, app or run, newest first: a bare list, or a page if page and
     page_size are both given. `metadata[key]=value` filters by one key of the metadata.
@@ -102,22 +86,21 @@ async def list_version_1(
     page = page_of(
         numbered.page, numbered.page_size or query.limit, offset=numbered.offset, may_end=paged
     )
-    return await _listed(request, page, api, project, user, http, paged=paged)
+    return await _listed(request, page, call, user, http, paged=paged)
 
 
 async def _listed(
     request: ListRequest,
     page: PageRange,
-    api: Api,
-    project: Project,
+    call: ApiCall,
     user: str | None,
     http: Request,
     *,
     paged: bool,
 ) -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
     """A page in its envelope, or a bare list."""
-    async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
-        memories, count = await read_page(request, request.tree(user), page, api, project)
+    async with call.api.concurrency_limit.one_large(call.project.id, page.size, above=LARGE_PAGE):
+        memories, count = await read_page(request, request.tree(user), page, call)
 
         def build() -> list[MemoryRowJson] | PageJson[MemoryRowJson]:
             rows = _rows(request, memories)
@@ -138,15 +121,15 @@ def _bare(rows: list[MemoryRowJson]) -> list[MemoryRowJson]:
 
 @of_owner.get("/v1/memories/{entity_type}/{entity_id:path}/")
 async def list_of(
-    entity_type: str, entity_id: str, api: Given, project: Caller, http: Request, page: Paged
+    entity_type: str, entity_id: str, call: Caller, http: Request, page: Paged
 ) -> PageJson[MemoryOfOwnerJson]:
     """The memories of one user, agent, app or run."""
     if entity_type not in KINDS:
         raise InvalidInput("Invalid entity type")
     request = ListRequest(filters={KINDS[entity_type]: {"eq": require_id(entity_id)}})
-    async with api.concurrency_limit.one_large(project.id, page.size, above=LARGE_PAGE):
-        memories, count = await read_page(request, request.tree(), page, api, project)
-        inputs = await api.stores.ledger.histories.inputs(project.id, [row.id for row in memories])
+    async with call.api.concurrency_limit.one_large(call.project.id, page.size, above=LARGE_PAGE):
+        memories, count = await read_page(request, request.tree(), page, call)
+        inputs = await call.ledger.histories.inputs(call.project.id, [row.id for row in memories])
 
         def build() -> PageJson[MemoryOfOwnerJson]:
             rows = [memory_responses.of_owner(row, inputs.get(row.id)) for row in memories]
@@ -160,16 +143,16 @@ def _rows(request: ListRequest, memories: Sequence[Memory]) -> list[MemoryJson]:
 
 
 async def read_page(
-    request: ListRequest, tree: Filter, page: PageRange, api: Api, project: Project
+    request: ListRequest, tree: Filter, page: PageRange, call: ApiCall
 ) -> tuple[Sequence[Memory], int]:
     """A page of memories, current or at the time of the request, and the number of all."""
-    snapshot, ledger = request.snapshot(), api.stores.ledger
+    snapshot, ledger = request.snapshot(), call.ledger
     if snapshot.is_current:
         read = ledger.memories.page
     else:
         read = partial(ledger.versions.page, snapshot=snapshot)
     return await read(
-        project.id,
+        call.project.id,
         tree,
         expired=request.show_expired,
         older=request.show_superseded,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from api.auth.users import NamedOwner, require_own
-from api.dependencies import Api
+from api.dependencies import ApiCall
 from api.http.ids import uuid
 from api.memories import responses as memory_responses
 from api.memories.requests import NOTHING_TO_CHANGE, UpdateRequest
@@ -11,17 +11,10 @@ from api.memories.responses import MemoryJson
 from pipeline.domain.errors import Forbidden, InvalidInput
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
-from pipeline.tenants.api_keys import Grant
-from pipeline.tenants.projects import Project
 
 
 async def edit_memory(
-    memory_id: str,
-    request: UpdateRequest,
-    api: Api,
-    project: Project,
-    grant: Grant,
-    owner: NamedOwner = (),
+    memory_id: str, request: UpdateRequest, call: ApiCall, owner: NamedOwner = ()
 ) -> MemoryJson:
     """Change a memory of the owner. A user's token changes only its text.
 
@@ -31,31 +24,29 @@ async def edit_memory(
     values = request.values()
     if not values:
         raise InvalidInput(NOTHING_TO_CHANGE)
-    if grant.user is not None and set(values) != {"text"}:
+    if call.grant.user is not None and set(values) != {"text"}:
         raise Forbidden("A user's token changes only the text of a memory; send text alone.")
-    identity, stores = uuid("memory_id", memory_id), api.stores
-    await require_own(api, project, identity, owner)
+    identity, stores = uuid("memory_id", memory_id), call.api.stores
+    await require_own(call, identity, owner)
     [changed] = await memories.edit(
-        project.id,
+        call.project.id,
         [MemoryEdit(identity, values, version=request.version)],
         editing=stores.ledger.editing,
         embedder=stores.embedder,
         index=stores.index,
-        key_id=grant.key_id,
+        key_id=call.grant.key_id,
     )
     return memory_responses.memory(changed)
 
 
-async def delete_memory(
-    memory_id: str, api: Api, project: Project, grant: Grant, owner: NamedOwner = ()
-) -> None:
+async def delete_memory(memory_id: str, call: ApiCall, owner: NamedOwner = ()) -> None:
     """Delete a memory of the owner; its history stays. Errors: as `edit_memory`."""
-    identity, stores = uuid("memory_id", memory_id), api.stores
-    await require_own(api, project, identity, owner)
+    identity, stores = uuid("memory_id", memory_id), call.api.stores
+    await require_own(call, identity, owner)
     await memories.retire(
-        project.id,
+        call.project.id,
         [identity],
         editing=stores.ledger.editing,
         index=stores.index,
-        key_id=grant.key_id,
+        key_id=call.grant.key_id,
     )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.auth.tenant import Caller, Granted
-from api.dependencies import Given
+from api.auth.tenant import Caller
 from api.http.shared_responses import DoneJson
 from api.http.strict_json import StrictJson
 from api.memories.requests import BatchDeleteRequest, BatchUpdateRequest
@@ -16,34 +15,34 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 
 @router.put("/v1/batch/")
-async def update(
-    request: BatchUpdateRequest, api: Given, project: Caller, grant: Granted
-) -> DoneJson:
+async def update(request: BatchUpdateRequest, call: Caller) -> DoneJson:
     """Change several memories in one transaction."""
-    stores = api.stores
+    stores = call.api.stores
     edits = [
         MemoryEdit(edit.memory_id, edit.values(), version=edit.version) for edit in request.memories
     ]
     if edits:
         await memories.edit(
-            project.id,
+            call.project.id,
             edits,
             editing=stores.ledger.editing,
             embedder=stores.embedder,
             index=stores.index,
-            key_id=grant.key_id,
+            key_id=call.grant.key_id,
         )
     return {"message": f"Successfully updated {len(edits)} memories"}
 
 
 @router.delete("/v1/batch/")
-async def delete(
-    request: BatchDeleteRequest, api: Given, project: Caller, grant: Granted
-) -> DoneJson:
+async def delete(request: BatchDeleteRequest, call: Caller) -> DoneJson:
     """Delete several memories in one transaction."""
-    ids, stores = request.ids(), api.stores
+    ids, stores = request.ids(), call.api.stores
     if ids:
         await memories.retire(
-            project.id, ids, editing=stores.ledger.editing, index=stores.index, key_id=grant.key_id
+            call.project.id,
+            ids,
+            editing=stores.ledger.editing,
+            index=stores.index,
+            key_id=call.grant.key_id,
         )
     return {"message": f"Successfully deleted {len(ids)} memories"}

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Request
 
-from api.auth.tenant import Authenticated, Caller
+from api.auth.tenant import Caller
 from api.auth.users import (
     NOT_YOURS,
     OfOwner,
@@ -17,7 +17,6 @@ from api.auth.users import (
     UserReading,
     require_owner,
 )
-from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
 from api.http.paging import Paged, scoped
@@ -47,15 +46,15 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.get("/v1/memories/events/")
 async def feed(
-    api: Given, project: Caller, http: Request, page: Paged, ids: EntityIds
+    call: Caller, http: Request, page: Paged, ids: EntityIds
 ) -> ScopedPageJson[HistoryJson]:
     """All changes of the project's memories, newest first.
 
     Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    listed = await api.stores.ledger.histories.feed(
-        project.id, ids=ids, limit=page.limit, offset=page.offset
+    listed = await call.ledger.histories.feed(
+        call.project.id, ids=ids, limit=page.limit, offset=page.offset
     )
     build = partial(scoped, page, listed, memory_responses.history, http)
     return await answer(build, rows=len(listed.rows))
@@ -63,52 +62,42 @@ async def feed(
 
 @router.get("/v1/memories/{memory_id}/")
 async def get(
-    memory_id: str, api: Given, project: UserReading, owner: OfOwner, snapshot: SnapshotQuery
+    memory_id: str, call: UserReading, owner: OfOwner, snapshot: SnapshotQuery
 ) -> MemoryJson:
     """A memory, also if it has expired. With `as_of`, as it was stored at that time, also if it was
     deleted since; with `valid_at`, the statement that held in its place at that time. 404 if it is
     not of the given ids.
     """
-    ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
+    ledger, identity = call.ledger, uuid("memory_id", memory_id)
     if snapshot.is_current:
-        row = await ledger.memories.get(project.id, identity)
+        row = await ledger.memories.get(call.project.id, identity)
     else:
-        row = await ledger.versions.get(project.id, identity, snapshot)
+        row = await ledger.versions.get(call.project.id, identity, snapshot)
     require_owner(row.scope, owner)
     return memory_responses.memory(row)
 
 
 @router.put("/v1/memories/{memory_id}/")
 async def update(
-    memory_id: str,
-    request: UpdateRequest,
-    api: Given,
-    project: UserCorrecting,
-    grant: Authenticated,
-    owner: OfOwner = (),
+    memory_id: str, request: UpdateRequest, call: UserCorrecting, owner: OfOwner = ()
 ) -> MemoryJson:
     """Change text, metadata, timestamp or expiration date; the old state stays in the history.
 
     No model changes a memory whose text was edited, or that is `pinned`: such a change becomes a
     suggestion. A user's token changes only the text. 404 if the memory is not of the given ids.
     """
-    return await edit_memory(memory_id, request, api, project, grant, owner)
+    return await edit_memory(memory_id, request, call, owner)
 
 
 @router.delete("/v1/memories/{memory_id}/")
 async def delete(
-    memory_id: str,
-    api: Given,
-    project: UserDeleting,
-    grant: Authenticated,
-    owner: OfOwner = (),
-    delete_linked: bool = False,
+    memory_id: str, call: UserDeleting, owner: OfOwner = (), delete_linked: bool = False
 ) -> DeletedJson:
     """Delete one memory; its history stays. Events that were accepted before do not learn its text
     again. A memory keeps its id when it is updated, so `delete_linked` has no effect. 404 if
     the memory is not of the given ids.
     """
-    await delete_memory(memory_id, api, project, grant, owner)
+    await delete_memory(memory_id, call, owner)
     body: DeletedJson = {"message": "Memory deleted successfully!"}
     if delete_linked:
         body["cascade_count"] = 0
@@ -117,7 +106,7 @@ async def delete(
 
 @router.delete("/v1/memories/")
 async def delete_all(
-    http: Request, api: Given, project: Caller, *, dry_run: bool = False
+    http: Request, call: Caller, *, dry_run: bool = False
 ) -> StartedJson | WouldDeleteJson:
     """Delete all memories that match every condition of the query string (ids, `*` for any, and
     `filters` or `metadata` as JSON or as Python prints a dict) and of a body `{"filters": …}`.
@@ -132,14 +121,14 @@ async def delete_all(
     request = DeleteRequest(EventType.DELETE_ALL, tree, {"filters": parts})
     if dry_run:
         return memory_responses.would_delete(
-            await api.stores.ledger.clearing.rehearse(project.id, request)
+            await call.ledger.clearing.rehearse(call.project.id, request)
         )
     event_id = await memories.clear(
-        project.id,
+        call.project.id,
         request,
-        clearing=api.stores.ledger.clearing,
-        index=api.stores.index,
-        dispatcher=api.dispatcher,
+        clearing=call.ledger.clearing,
+        index=call.api.stores.index,
+        dispatcher=call.api.dispatcher,
     )
     return {"message": IN_PROGRESS, "event_id": str(event_id)}
 
@@ -169,13 +158,11 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
 
 
 @router.get("/v1/memories/{memory_id}/history/")
-async def history(
-    memory_id: str, api: Given, project: UserReading, owner: OfOwner
-) -> list[HistoryJson]:
+async def history(memory_id: str, call: UserReading, owner: OfOwner) -> list[HistoryJson]:
     """All states of the memory, oldest first, with the reason of each change. 404 if it is not of
     the given ids.
     """
-    entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
+    entries = await call.ledger.histories.of(call.project.id, uuid("memory_id", memory_id))
     if not entries:
         raise NotFound(NOT_YOURS)
     require_owner(entries[0].scope, owner)
@@ -186,9 +173,9 @@ async def history(
 
 
 @router.post("/v1/feedback/")
-async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> FeedbackJson:
+async def feedback(request: FeedbackRequest, call: Caller) -> FeedbackJson:
     """Rate a memory; null removes an earlier rating."""
-    await api.stores.ledger.feedback.give(
-        project.id, request.memory_id, request.feedback, request.feedback_reason
+    await call.ledger.feedback.give(
+        call.project.id, request.memory_id, request.feedback, request.feedback_reason
     )
     return json_of(FeedbackJson, request, id=request.memory_id)

@@ -15,9 +15,9 @@ from starlette.exceptions import HTTPException
 
 from api.adds.actions import add_turn, outcome
 from api.adds.requests import IdempotencyKey
-from api.auth.tenant import Adding, Admin, Caller, Granted, Reader
+from api.auth.tenant import Adding, Admin, Caller, Reader
 from api.auth.users import OfOwner, is_of, require_owner
-from api.dependencies import Api, Given
+from api.dependencies import ApiCall
 from api.entities.actions import erase_entity
 from api.http.ids import uuid
 from api.http.large_answers import answer
@@ -37,7 +37,6 @@ from pipeline.domain.filters import parse
 from pipeline.domain.tenants import Access
 from pipeline.memories import service
 from pipeline.memories.delete_by_filter import DeleteRequest
-from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["open-source dialect"], route_class=StrictJson)
 
@@ -59,7 +58,7 @@ OwnerId = Annotated[str | None, Query(max_length=512)]
 
 @router.post("/memories/")
 async def add(
-    request: OssAdd, api: Given, project: Adding, idempotency_key: IdempotencyKey = None
+    request: OssAdd, call: Adding, idempotency_key: IdempotencyKey = None
 ) -> OssAddedJson:
     """Add messages and wait for the results.
 
@@ -67,20 +66,20 @@ async def add(
     names the event, which ends without the client. 502 if the event FAILED, 409 if it was
     cancelled, or its scope deleted or erased, before it had an effect.
     """
-    stored = await add_turn(request, api, project, idempotency_key)
+    stored = await add_turn(request, call, idempotency_key)
     if stored["status"] == Status.PENDING and request.infer:
-        stored = await outcome(UUID(stored["event_id"]), api, project, longest_s=WAIT_S)
+        stored = await outcome(UUID(stored["event_id"]), call, longest_s=WAIT_S)
     if stored["status"] == Status.FAILED:
-        raise await _failure(UUID(stored["event_id"]), api, project)
+        raise await _failure(UUID(stored["event_id"]), call)
     return responses.added(stored)
 
 
-async def _failure(event_id: UUID, api: Api, project: Project) -> Exception:
+async def _failure(event_id: UUID, call: ApiCall) -> Exception:
     """The error for an event that FAILED or was cancelled.
 
     Clients repeat after a 502. After a 409 they do not, so an erased text is not added again.
     """
-    end = await api.stores.ledger.events.end(project.id, event_id)
+    end = await call.ledger.events.end(call.project.id, event_id)
     if end.failure_code == FailureCode.CANCELLED:
         reason = end.failure_detail or CANCELLED
         return Conflict(f"{reason} (event {event_id})", code=end.failure_code)
@@ -89,9 +88,7 @@ async def _failure(event_id: UUID, api: Api, project: Project) -> Exception:
 
 @router.get("/memories/")
 async def list_memories(
-    api: Given,
-    project: Caller,
-    grant: Granted,
+    call: Caller,
     user_id: OwnerId = None,
     agent_id: OwnerId = None,
     run_id: OwnerId = None,
@@ -101,10 +98,14 @@ async def list_memories(
     """The newest memories with all of these ids; without an id, those of the project (admin)."""
     ids = _ids(user_id, agent_id, run_id)
     if not ids:
-        grant.require(Access.ADMIN)
-    async with api.concurrency_limit.one_large(project.id, top_k, above=USUAL_LIST):
-        memories, _ = await api.stores.ledger.memories.page(
-            project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
+        call.grant.require(Access.ADMIN)
+    async with call.api.concurrency_limit.one_large(call.project.id, top_k, above=USUAL_LIST):
+        memories, _ = await call.ledger.memories.page(
+            call.project.id,
+            parse(ids or WHOLE_PROJECT),
+            expired=show_expired,
+            limit=top_k,
+            offset=0,
         )
         return await answer(
             lambda: {"results": [responses.memory(row) for row in memories]}, *size_of(memories)
@@ -112,10 +113,10 @@ async def list_memories(
 
 
 @router.post("/search/")
-async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson[OssHitJson]:
+async def search(request: OssSearch, call: Reader) -> ResultsJson[OssHitJson]:
     """Memories that answer the query, best first; with `explain` the parts of each score."""
-    async with api.concurrency_limit.one_large(project.id, request.top_k):
-        ranking = await ranked(request, api, project)
+    async with call.api.concurrency_limit.one_large(call.project.id, request.top_k):
+        ranking = await ranked(request, call)
 
         def build() -> ResultsJson[OssHitJson]:
             explain = request.explain is True
@@ -125,12 +126,12 @@ async def search(request: OssSearch, api: Given, project: Reader) -> ResultsJson
 
 
 @router.get("/memories/{memory_id}/")
-async def get(memory_id: str, api: Given, project: Caller, owner: OfOwner) -> OssMemoryJson | None:
+async def get(memory_id: str, call: Caller, owner: OfOwner) -> OssMemoryJson | None:
     """A memory; null if there is none with this id, as the open-source server answers, or if it is
     not of the given ids.
     """
     try:
-        row = await api.stores.ledger.memories.get(project.id, uuid("memory_id", memory_id))
+        row = await call.ledger.memories.get(call.project.id, uuid("memory_id", memory_id))
         require_owner(row.scope, owner)
     except NotFound:
         return None
@@ -138,34 +139,23 @@ async def get(memory_id: str, api: Given, project: Caller, owner: OfOwner) -> Os
 
 
 @router.put("/memories/{memory_id}/")
-async def update(
-    memory_id: str,
-    request: UpdateRequest,
-    api: Given,
-    project: Caller,
-    grant: Granted,
-    owner: OfOwner,
-) -> DoneJson:
+async def update(memory_id: str, request: UpdateRequest, call: Caller, owner: OfOwner) -> DoneJson:
     """Change text, metadata or expiration date. 404 if the memory is not of the given ids."""
-    await edit_memory(memory_id, request, api, project, grant, owner)
+    await edit_memory(memory_id, request, call, owner)
     return {"message": "Memory updated successfully!"}
 
 
 @router.delete("/memories/{memory_id}/")
-async def delete(
-    memory_id: str, api: Given, project: Caller, grant: Granted, owner: OfOwner
-) -> DoneJson:
+async def delete(memory_id: str, call: Caller, owner: OfOwner) -> DoneJson:
     """Delete one memory; its history stays. 404 if it is not of the given ids."""
-    await delete_memory(memory_id, api, project, grant, owner)
+    await delete_memory(memory_id, call, owner)
     return {"message": "Memory deleted successfully"}
 
 
 @router.get("/memories/{memory_id}/history/")
-async def history(
-    memory_id: str, api: Given, project: Caller, owner: OfOwner
-) -> list[OssHistoryJson]:
+async def history(memory_id: str, call: Caller, owner: OfOwner) -> list[OssHistoryJson]:
     """All states of a memory, oldest first; empty for an unknown id, or other ids than given."""
-    entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
+    entries = await call.ledger.histories.of(call.project.id, uuid("memory_id", memory_id))
     entries = [entry for entry in entries if is_of(entry.scope, owner)]
     characters = sum(len(entry.new_text or "") for entry in entries)
     return await answer(
@@ -176,8 +166,7 @@ async def history(
 @router.delete("/memories/")
 async def delete_all(
     http: Request,
-    api: Given,
-    project: Caller,
+    call: Caller,
     user_id: OwnerId = None,
     agent_id: OwnerId = None,
     run_id: OwnerId = None,
@@ -189,32 +178,30 @@ async def delete_all(
     parts = conditions(http.query_params)
     if not _ids(user_id, agent_id, run_id):
         raise InvalidInput(NO_ID)
-    event_id = await _clear({"AND": parts}, api, project)
+    event_id = await _clear({"AND": parts}, call)
     return {"message": "All relevant memories deleted", "event_id": str(event_id)}
 
 
 @router.get("/entities/")
-async def list_entities(api: Given, project: Caller) -> list[OssEntityJson]:
+async def list_entities(call: Caller) -> list[OssEntityJson]:
     """All users, agents and runs that have memories, newest first."""
-    async with api.concurrency_limit.one_large(project.id, MOST_ENTITIES):
-        owners = await api.stores.ledger.owners.page(project.id, limit=MOST_ENTITIES)
+    async with call.api.concurrency_limit.one_large(call.project.id, MOST_ENTITIES):
+        owners = await call.ledger.owners.page(call.project.id, limit=MOST_ENTITIES)
         shown = [row for row in owners if row.kind in KINDS and row.memories]
         return await answer(lambda: [responses.entity(row) for row in shown], rows=len(shown))
 
 
 @router.delete("/entities/{entity_type}/{entity_id:path}/")
-async def delete_entity(
-    entity_type: str, entity_id: str, api: Given, project: Caller
-) -> StartedJson:
+async def delete_entity(entity_type: str, entity_id: str, call: Caller) -> StartedJson:
     """Erase everything with this id, as `DELETE /v2/entities/` does. This cannot be undone."""
-    begun = await erase_entity(entity_type, entity_id, api, project)
-    await outcome(UUID(begun["event_id"]), api, project, longest_s=WAIT_S)
+    begun = await erase_entity(entity_type, entity_id, call)
+    await outcome(UUID(begun["event_id"]), call, longest_s=WAIT_S)
     return {"message": "Entity deleted", "event_id": begun["event_id"]}
 
 
 @router.post("/reset/")
 async def reset(
-    api: Given, admin: Admin, x_memlane_confirm: Annotated[str | None, Header()] = None
+    admin: Admin, x_memlane_confirm: Annotated[str | None, Header()] = None
 ) -> StartedJson:
     """Delete all memories of the project. Requires an admin key and a confirmation in a header.
 
@@ -222,18 +209,18 @@ async def reset(
     """
     if (x_memlane_confirm or "").strip().lower() != CONFIRMATION:
         raise InvalidInput(UNCONFIRMED)
-    event_id = await _clear(WHOLE_PROJECT, api, admin.project)
+    event_id = await _clear(WHOLE_PROJECT, admin)
     return {"message": "All memories reset", "event_id": str(event_id)}
 
 
-async def _clear(filters: Mapping[str, Any], api: Api, project: Project) -> UUID:
+async def _clear(filters: Mapping[str, Any], call: ApiCall) -> UUID:
     """Delete all that match. Returns the id of the event, which has ended."""
     return await service.clear(
-        project.id,
+        call.project.id,
         DeleteRequest(EventType.DELETE_ALL, parse(filters), {"filters": [filters]}),
-        clearing=api.stores.ledger.clearing,
-        index=api.stores.index,
-        dispatcher=api.dispatcher,
+        clearing=call.ledger.clearing,
+        index=call.api.stores.index,
+        dispatcher=call.api.dispatcher,
     )
 
 

@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from api.auth.tenant import Caller
-from api.dependencies import Given
 from api.http.body import LONGEST_ID
 from api.http.strict_json import StrictJson
 from api.private_runs import responses as private_run_responses
@@ -22,9 +21,7 @@ RunId = Annotated[str, Path(min_length=1, max_length=LONGEST_ID)]
 
 
 @router.put("/{run_id:path}/")
-async def declare(
-    run_id: RunId, request: PrivateRunRequest, api: Given, project: Caller
-) -> PrivateRunJson:
+async def declare(run_id: RunId, request: PrivateRunRequest, call: Caller) -> PrivateRunJson:
     """Make a new run temporary or incognito.
 
     `temporary`: its memories are found only by reads that name the run. At `expires_at`, or with
@@ -37,16 +34,16 @@ async def declare(
     """
     if run_id == ANY:
         raise InvalidInput(f"{ANY!r} stands for any id, so it cannot be a run")
-    ledger = api.stores.ledger
-    expires_at = request.end(await ledger.now(), hours=api.settings.temporary_run_hours)
+    ledger = call.ledger
+    expires_at = request.end(await ledger.now(), hours=call.api.settings.temporary_run_hours)
     run = await ledger.private_runs.declare(
-        project.id, run_id, request.privacy, expires_at=expires_at
+        call.project.id, run_id, request.privacy, expires_at=expires_at
     )
     return private_run_responses.private_run(run)
 
 
 @router.get("/{run_id:path}/")
-async def get(run_id: RunId, api: Given, project: Caller) -> PrivateRunJson:
+async def get(run_id: RunId, call: Caller) -> PrivateRunJson:
     """A private run. 404 for an ordinary one, and after its end."""
-    run = await api.stores.ledger.private_runs.get(project.id, run_id)
+    run = await call.ledger.private_runs.get(call.project.id, run_id)
     return private_run_responses.private_run(run)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from api.auth.users import require_key
-from api.dependencies import Api
+from api.dependencies import ApiCall
 from api.http.large_answers import answer
 from api.lists.after_event import caught_up
 from api.search import responses as search_responses
@@ -20,7 +20,6 @@ from pipeline.memories.reads import SampledRead
 from pipeline.search import service as search
 from pipeline.search.query import Query
 from pipeline.search.ranking.calibration import scale
-from pipeline.tenants.projects import Project
 
 T = TypeVar("T")
 
@@ -36,17 +35,13 @@ def results(response: SearchAnswerJson) -> list[HitJson]:
 
 
 async def answer_search(
-    request: SearchRequest,
-    api: Api,
-    project: Project,
-    user: str | None,
-    shape: Callable[[SearchAnswerJson], T],
+    request: SearchRequest, call: ApiCall, user: str | None, shape: Callable[[SearchAnswerJson], T]
 ) -> T:
     """The response to a search, after the event of `after_event`."""
-    token = await caught_up(request, api, project, user)
+    token = await caught_up(request, call, user)
     most = request.top_k * (1 + 2 * request.context_turns)
-    async with api.concurrency_limit.one_large(project.id, most):
-        ranking = await ranked(request, api, project, user)
+    async with call.api.concurrency_limit.one_large(call.project.id, most):
+        ranking = await ranked(request, call, user)
 
         def build() -> T:
             response = search_responses.search(
@@ -57,7 +52,7 @@ async def answer_search(
         return await answer(build, *search_responses.size(ranking))
 
 
-def _query(request: SearchRequest, api: Api, project: Project, user: str | None) -> Query:
+def _query(request: SearchRequest, call: ApiCall, user: str | None) -> Query:
     """The query of a request, with the settings of the project and the server."""
     question, *earlier = request.turns()
     return Query(
@@ -77,45 +72,48 @@ def _query(request: SearchRequest, api: Api, project: Project, user: str | None)
         keyword_search=request.keyword_search,
         filter_memories=request.filter_memories,
         rerank=request.rerank,
-        default_cut=project.default_cut and request.leaves_the_number_open,
-        weights=api.settings.search,
-        decay=project.decay,
+        default_cut=call.project.default_cut and request.leaves_the_number_open,
+        weights=call.api.settings.search,
+        decay=call.project.decay,
         graph=request.enable_graph is not False,
-        scale=scale(api.stores.embedder.name, api.settings.semantic_scale),
+        scale=scale(call.api.stores.embedder.name, call.api.settings.semantic_scale),
     )
 
 
 async def ranked(
-    request: SearchRequest, api: Api, project: Project, user: str | None = None
+    request: SearchRequest, call: ApiCall, user: str | None = None
 ) -> search.SearchResult:
     """Run a search, and count it. `user`: of a token, to whom it is confined."""
     if request.explain:
         require_key(user, "explain")
-    query = _query(request, api, project, user)
-    stores = api.stores
+    query = _query(request, call, user)
+    stores = call.api.stores
     begun = time.perf_counter()
-    traced = {"gen_ai.operation.name": "search_memory", "gen_ai.memory.store.id": str(project.id)}
+    traced = {
+        "gen_ai.operation.name": "search_memory",
+        "gen_ai.memory.store.id": str(call.project.id),
+    }
     with tracing.span("search_memory", traced) as span:
         span.text("gen_ai.memory.query.text", query.text)
         ranking = await search.search(
-            project.id,
+            call.project.id,
             query,
             ledger=stores.ledger,
             embedder=stores.embedder,
             index=stores.index,
             turns=stores.turns,
-            reranker=api.reranker,
+            reranker=call.api.reranker,
             limits=search.SearchLimits(
-                api.concurrency_limit, api.settings.search_embedder_timeout_s
+                call.api.concurrency_limit, call.api.settings.search_embedder_timeout_s
             ),
         )
         span.set({"memlane.results": len(ranking.hits)})
-    api.figures.searched(project.id)
-    if project.decay:
+    call.api.figures.searched(call.project.id)
+    if call.project.decay:
         facts = (hit.passage.id for hit in ranking.hits if isinstance(hit.passage, Memory))
-        api.accesses.count(facts)
+        call.api.accesses.count(facts)
     if not request.explain and may_be_sampled(query.filter):
-        api.reads.searched(
+        call.api.reads.searched(
             [
                 SampledRead(hit.passage.id, query.text, place, hit.score.total)
                 for place, hit in enumerate(ranking.hits, 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from api.auth.users import OfUser, UserReading
-from api.dependencies import Given
 from api.http.strict_json import StrictJson
 from api.http.typed_route import example
 from api.search.actions import answer_search, results, whole
@@ -17,7 +16,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.post("/v3/memories/search/", responses=example(__package__))
 async def search_memories(
-    request: SearchRequest, api: Given, project: UserReading, user: OfUser = None
+    request: SearchRequest, call: UserReading, user: OfUser = None
 ) -> SearchAnswerJson:
     """Memories that answer the query, best first, and the relations around them. `include` adds
     verbatim turns, `max_tokens` a `context` that is ready for a prompt.
@@ -29,15 +28,15 @@ async def search_memories(
     `after_event` the response waits for the end of that event, at most `wait` seconds, and contains
     its status.
     """
-    return await answer_search(request, api, project, user, whole)
+    return await answer_search(request, call, user, whole)
 
 
 @router.post("/v1/memories/search/")
 @router.post("/v2/memories/search/")
 async def search_older(
-    request: OlderSearchRequest, api: Given, project: UserReading, user: OfUser
+    request: OlderSearchRequest, call: UserReading, user: OfUser
 ) -> SearchAnswerJson | list[HitJson]:
     """A search of older clients: a bare list, or an object for `output_format` v1.1."""
     if request.output_format == "v1.1":
-        return await answer_search(request, api, project, user, whole)
-    return await answer_search(request, api, project, user, results)
+        return await answer_search(request, call, user, whole)
+    return await answer_search(request, call, user, results)

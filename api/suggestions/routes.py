@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
-from api.auth.tenant import Caller, Granted
-from api.dependencies import Api, Given
+from api.auth.tenant import Caller
+from api.dependencies import ApiCall
 from api.http.ids import EntityIds, uuid
 from api.http.paging import Paged, scoped
 from api.http.shared_responses import ScopedPageJson
@@ -19,15 +18,13 @@ from api.suggestions.responses import DecidedJson, SuggestionJson, WouldAcceptJs
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.suggestions import service as use_cases
 from pipeline.suggestions.service import Action
-from pipeline.tenants.projects import Project
 
 router = APIRouter(prefix="/v1/suggestions", tags=["suggestions"], route_class=StrictJson)
 
 
 @router.get("/")
 async def list_suggestions(
-    api: Given,
-    project: Caller,
+    call: Caller,
     http: Request,
     page: Paged,
     ids: EntityIds,
@@ -42,26 +39,24 @@ async def list_suggestions(
     Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    listed = await api.stores.ledger.suggestions.page(
-        project.id, ids=ids, state=state, kind=kind, limit=page.limit, offset=page.offset
+    listed = await call.ledger.suggestions.page(
+        call.project.id, ids=ids, state=state, kind=kind, limit=page.limit, offset=page.offset
     )
     return scoped(page, listed, suggestion_responses.suggestion, http)
 
 
 @router.post("/decide/")
-async def decide(
-    request: DecideRequest, api: Given, project: Caller, grant: Granted
-) -> DecidedJson:
+async def decide(request: DecideRequest, call: Caller) -> DecidedJson:
     """Accept, reject or dismiss many suggestions: `ids`, or the oldest open ones of a `kind`, at
     most 100 for each call. Each is decided on its own; `error` says why one was not.
     """
-    stores = api.stores
+    stores = call.api.stores
     rows = await use_cases.decide_many(
-        project.id,
+        call.project.id,
         request.action,
         ids=request.ids,
         kind=request.kind,
-        by=grant.key_id,
+        by=call.grant.key_id,
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,
@@ -70,20 +65,16 @@ async def decide(
 
 
 @router.get("/{suggestion_id}/")
-async def get(suggestion_id: str, api: Given, project: Caller) -> SuggestionJson:
+async def get(suggestion_id: str, call: Caller) -> SuggestionJson:
     """One suggestion: the memories before and after it, their sources, and what would be lost."""
     identity = uuid("suggestion_id", suggestion_id)
-    stored = await api.stores.ledger.suggestions.get(project.id, identity)
+    stored = await call.ledger.suggestions.get(call.project.id, identity)
     return suggestion_responses.suggestion(stored)
 
 
 @router.post("/{suggestion_id}/accept/")
 async def accept(
-    suggestion_id: str,
-    api: Given,
-    project: Caller,
-    grant: Granted,
-    request: AcceptRequest | None = None,
+    suggestion_id: str, call: Caller, request: AcceptRequest | None = None
 ) -> SuggestionJson | WouldAcceptJson:
     """Apply an open suggestion, with the `text` of the body or the proposed one.
 
@@ -96,51 +87,44 @@ async def accept(
     if request and request.dry_run:
         identity = uuid("suggestion_id", suggestion_id)
         planned = await use_cases.rehearse(
-            project.id,
+            call.project.id,
             identity,
             text=text,
-            by=grant.key_id,
-            ledger=api.stores.ledger,
-            embedder=api.stores.embedder,
+            by=call.grant.key_id,
+            ledger=call.ledger,
+            embedder=call.api.stores.embedder,
         )
         return suggestion_responses.would_accept(identity, planned)
-    return await _decide(api, project, grant.key_id, suggestion_id, Action.ACCEPT, text)
+    return await _decide(call, suggestion_id, Action.ACCEPT, text)
 
 
 @router.post("/{suggestion_id}/reject/")
-async def reject(suggestion_id: str, api: Given, project: Caller, grant: Granted) -> SuggestionJson:
+async def reject(suggestion_id: str, call: Caller) -> SuggestionJson:
     """Reject an open suggestion. The same change of the same texts is not suggested again."""
-    return await _decide(api, project, grant.key_id, suggestion_id, Action.REJECT)
+    return await _decide(call, suggestion_id, Action.REJECT)
 
 
 @router.post("/{suggestion_id}/dismiss/")
-async def dismiss(
-    suggestion_id: str, api: Given, project: Caller, grant: Granted
-) -> SuggestionJson:
+async def dismiss(suggestion_id: str, call: Caller) -> SuggestionJson:
     """Put an open suggestion aside without an opinion. It is not suggested again."""
-    return await _decide(api, project, grant.key_id, suggestion_id, Action.DISMISS)
+    return await _decide(call, suggestion_id, Action.DISMISS)
 
 
 async def _decide(
-    api: Api,
-    project: Project,
-    by: UUID,
-    suggestion_id: str,
-    action: Action,
-    text: str | None = None,
+    call: ApiCall, suggestion_id: str, action: Action, text: str | None = None
 ) -> SuggestionJson:
     """Take one decision. Returns the suggestion."""
-    identity, stores = uuid("suggestion_id", suggestion_id), api.stores
+    identity, stores = uuid("suggestion_id", suggestion_id), call.api.stores
     await use_cases.decide(
-        project.id,
+        call.project.id,
         identity,
         action,
         text=text,
-        by=by,
+        by=call.grant.key_id,
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,
     )
     return suggestion_responses.suggestion(
-        await stores.ledger.suggestions.get(project.id, identity)
+        await stores.ledger.suggestions.get(call.project.id, identity)
     )

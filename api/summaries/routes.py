@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
-from api.dependencies import Given
 from api.http.ids import SomeEntityIds
 from api.http.paging import Paged
 from api.http.shared_responses import json_of
@@ -19,14 +18,14 @@ router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=Stric
 
 @router.get("/")
 async def list_summaries(
-    api: Given, project: Caller, http: Request, page: Paged, ids: SomeEntityIds
+    call: Caller, http: Request, page: Paged, ids: SomeEntityIds
 ) -> SummaryPageJson:
     """The versions of one scope's summary, newest first; the first one is in use.
 
     `pending` names the messages since then, and the reason if a newer version could not be made.
     """
-    versions, count, state = await api.stores.ledger.summaries.page(
-        Scope(project.id, **ids), limit=page.limit, offset=page.offset
+    versions, count, state = await call.ledger.summaries.page(
+        Scope(call.project.id, **ids), limit=page.limit, offset=page.offset
     )
     rows = [summary_responses.version(row) for row in versions]
     return {**page.envelope(rows, count, http), "pending": json_of(SummaryStateJson, state)}

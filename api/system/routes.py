@@ -29,20 +29,19 @@ NO_ONES_EMAIL = "local@memlane.invalid"
 
 
 @router.get("/v1/ping/")
-async def ping(project: Caller) -> PingJson:
+async def ping(call: Caller) -> PingJson:
     """The organization and project of the key. Clients call this first and require both ids."""
     return {
         "status": "ok",
-        "org_id": str(project.organization_id),
-        "project_id": str(project.id),
+        "org_id": str(call.project.organization_id),
+        "project_id": str(call.project.id),
         "user_email": NO_ONES_EMAIL,
     }
 
 
 @router.get("/v1/stats/")
 async def stats(
-    api: Given,
-    project: Caller,
+    call: Caller,
     user_id: str | None = None,
     start_date: date | None = None,
     end_date: date | None = None,
@@ -53,11 +52,13 @@ async def stats(
     `usage`: calls, tokens and cost of models, in total and by model and day (UTC); with `user_id`
     of one user, with `start_date` and `end_date` between two days.
     """
-    await api.figures.write_down()
-    ledger = api.stores.ledger
-    spent = await ledger.costs.spending(project.id, user_id=user_id, start=start_date, end=end_date)
-    owners = await ledger.owners.totals(project.id, registered=False)
-    return usage_views.stats(await ledger.balance.totals(project.id), owners, spent)
+    await call.api.figures.write_down()
+    ledger = call.ledger
+    spent = await ledger.costs.spending(
+        call.project.id, user_id=user_id, start=start_date, end=end_date
+    )
+    owners = await ledger.owners.totals(call.project.id, registered=False)
+    return usage_views.stats(await ledger.balance.totals(call.project.id), owners, spent)
 
 
 # Some load balancers send HEAD.

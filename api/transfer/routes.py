@@ -5,7 +5,6 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from api.auth.tenant import Caller, Validity
-from api.dependencies import Given
 from api.http.ids import EntityIds
 from api.http.streams import LimitedStream, while_valid
 from api.http.strict_json import StrictJson
@@ -26,7 +25,7 @@ class JsonLines(LimitedStream):
 
 
 @router.get("/export/", response_class=JsonLines)
-async def export(api: Given, project: Caller, ids: EntityIds, valid: Validity) -> JsonLines:
+async def export(call: Caller, ids: EntityIds, valid: Validity) -> JsonLines:
     """Everything that is stored of the scopes with these ids, or of the project, as lines of JSON:
     see [Export format](../reference/export-format.md).
 
@@ -34,14 +33,12 @@ async def export(api: Given, project: Caller, ids: EntityIds, valid: Validity) -
     fails, or the key is revoked or expires, it ends early, without a line of type `end`. 429 while
     two others of the project run.
     """
-    lines = while_valid(api.stores.ledger.export.lines(project.id, ids), valid)
-    return JsonLines(lines, place=api.exports.place(project.id), headers=AS_FILE)
+    lines = while_valid(call.ledger.export.lines(call.project.id, ids), valid)
+    return JsonLines(lines, place=call.api.exports.place(call.project.id), headers=AS_FILE)
 
 
 @router.post("/import/")
-async def import_lines(
-    request: ImportRequest, api: Given, project: Caller
-) -> ImportedJson | ImportCountsJson:
+async def import_lines(request: ImportRequest, call: Caller) -> ImportedJson | ImportCountsJson:
     """Store the lines of an export: one event for each of their scopes, with a receipt. Times stay;
     no language model is called.
 
@@ -50,17 +47,19 @@ async def import_lines(
     those of the project's own rows stay, and each other id is replaced by one that is derived from
     it and the project; with `new_ids` all ids are.
     """
-    ledger, records = api.stores.ledger, await request.lines()
+    ledger, records = call.ledger, await request.lines()
     if request.dry_run:
-        counts = await imports.count(records, project.id, new_ids=request.new_ids, ledger=ledger)
+        counts = await imports.count(
+            records, call.project.id, new_ids=request.new_ids, ledger=ledger
+        )
         return transfer_responses.counts(counts)
-    for scope in imports.scopes_of(records, project.id):
-        api.backpressure.admit(scope)
+    for scope in imports.scopes_of(records, call.project.id):
+        call.api.backpressure.admit(scope)
     events = await imports.accept_import(
         records,
-        project.id,
+        call.project.id,
         new_ids=request.new_ids,
         ledger=ledger,
-        dispatcher=api.dispatcher,
+        dispatcher=call.api.dispatcher,
     )
     return transfer_responses.accepted(events)

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.auth.tenant import Caller, Granted
-from api.dependencies import Given
+from api.auth.tenant import Caller
 from api.http.shared_responses import json_of
 from api.http.strict_json import StrictJson
 from api.verification import responses as verification_responses
@@ -19,9 +18,7 @@ router = APIRouter(tags=["verification"], route_class=StrictJson)
 
 @router.get("/v1/verify/")
 async def verify(
-    api: Given,
-    project: Caller,
-    grant: Granted,
+    call: Caller,
     cursor: Annotated[
         str | None, Query(max_length=200, description="`next` of the page before.")
     ] = None,
@@ -33,16 +30,14 @@ async def verify(
     page. The project is verified once `next` is null and no page had a fault. 409 while another
     page of the project is being verified. `enabled` false: the project has no tamper evidence.
     """
-    grant.require(Access.ADMIN)
-    page = await api.stores.ledger.seals.verify(project.id, cursor)
+    call.grant.require(Access.ADMIN)
+    page = await call.ledger.seals.verify(call.project.id, cursor)
     return verification_responses.page(page)
 
 
 @router.get("/v1/verify/heads/")
 async def heads(
-    api: Given,
-    project: Caller,
-    grant: Granted,
+    call: Caller,
     after: Annotated[int, Query(ge=0, le=2**62, description="`number` of the last one.")] = 0,
 ) -> HeadsJson:
     """The recorded heads of a project with tamper evidence, oldest first, at most 1,000. Needs an
@@ -51,9 +46,9 @@ async def heads(
     The log lines `seal_head` and the webhook `seal_head` carry the same numbers and roots: keep
     them in another place, and compare.
     """
-    grant.require(Access.ADMIN)
-    rows = await api.stores.ledger.seals.checkpoints(project.id, after=after)
+    call.grant.require(Access.ADMIN)
+    rows = await call.ledger.seals.checkpoints(call.project.id, after=after)
     return {
-        "project_id": str(project.id),
+        "project_id": str(call.project.id),
         "results": [json_of(HeadJson, row) for row in rows],
     }

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from api.auth.tenant import Caller, Granted
+from api.auth.tenant import Caller
 from api.auth.users import OfOwner, require_owner
-from api.dependencies import Given
 from api.http.ids import EntityIds, uuid
 from api.http.large_answers import answer
 from api.http.paging import Paged
@@ -24,39 +23,33 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.post("/v1/memories/{memory_id}/restore/")
 async def restore(
-    memory_id: str,
-    request: RestoreRequest,
-    api: Given,
-    project: Caller,
-    grant: Granted,
-    owner: OfOwner = (),
+    memory_id: str, request: RestoreRequest, call: Caller, owner: OfOwner = ()
 ) -> MemoryJson:
     """Give a memory the state of one of its versions, also after it was deleted. That is a new
     version, so it can be taken back by another restore. 409 if another memory has the text; 404 if
     the memory is not of the given ids.
     """
-    identity, stores = uuid("memory_id", memory_id), api.stores
+    identity, stores = uuid("memory_id", memory_id), call.api.stores
     if owner:
-        entries = await stores.ledger.histories.of(project.id, identity)
+        entries = await stores.ledger.histories.of(call.project.id, identity)
         if entries:
             require_owner(entries[0].scope, owner)
     restored = await versions.restore(
-        project.id,
+        call.project.id,
         identity,
         request.version,
         reason=request.reason,
         restores=stores.ledger.restores,
         embedder=stores.embedder,
         index=stores.index,
-        key_id=grant.key_id,
+        key_id=call.grant.key_id,
     )
     return memory_responses.memory(restored)
 
 
 @router.get("/v1/changes/")
 async def changes(
-    api: Given,
-    project: Caller,
+    call: Caller,
     http: Request,
     page: Paged,
     ids: EntityIds,
@@ -70,9 +63,9 @@ async def changes(
     ids, they are those of the project. `incomplete`: without a user, a run or a memory, only the
     newest changes of the project were compared, up to 1,000 behind the page.
     """
-    ledger = api.stores.ledger
+    ledger = call.ledger
     rows, counts, incomplete = await ledger.changes.page(
-        project.id,
+        call.project.id,
         moment("from", since),
         moment("to", until) if until else await ledger.now(),
         ids=ids,

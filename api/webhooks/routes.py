@@ -7,8 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from api.auth.tenant import Caller, Granted
-from api.dependencies import Given
+from api.auth.tenant import Caller
 from api.http.paging import page_of
 from api.http.shared_responses import DoneJson, PageJson
 from api.http.strict_json import StrictJson
@@ -35,59 +34,56 @@ WebhookId = Annotated[UUID, Depends(as_uuid)]
 
 
 @router.get("/projects/{project_id}/")
-async def of_project(
-    project_id: str, api: Given, project: Caller, grant: Granted
-) -> list[WebhookJson]:
+async def of_project(project_id: str, call: Caller) -> list[WebhookJson]:
     """The project's webhooks. With a read key, only scheme and host of each `url` are shown,
     because the path may be secret.
     """
-    hide_path = not grant.access.allows(Access.WRITE)
-    rows = await api.stores.ledger.webhooks.of(project.id)
+    hide_path = not call.grant.access.allows(Access.WRITE)
+    rows = await call.ledger.webhooks.of(call.project.id)
     return [webhook_responses.webhook(row, hide_path=hide_path) for row in rows]
 
 
 @router.post("/projects/{project_id}/", status_code=201)
 async def create(
-    project_id: str, request: webhook_requests.CreateRequest, api: Given, project: Caller
+    project_id: str, request: webhook_requests.CreateRequest, call: Caller
 ) -> NewWebhookJson:
     """Create a webhook. Only this response contains its `secret`, which signs deliveries as
     Standard Webhooks defines.
     """
     created, secret = await service.create(
-        project.id,
+        call.project.id,
         **request.model_dump(),
-        private=api.settings.webhook_private == "on",
-        webhooks=api.stores.ledger.webhooks,
+        private=call.api.settings.webhook_private == "on",
+        webhooks=call.ledger.webhooks,
     )
     return {**webhook_responses.webhook(created), "secret": secret}
 
 
 @router.put("/{webhook_id}/")
 async def change(
-    webhook_id: WebhookId, request: webhook_requests.ChangeRequest, api: Given, project: Caller
+    webhook_id: WebhookId, request: webhook_requests.ChangeRequest, call: Caller
 ) -> DoneJson:
     """Change name, URL, event types or activity of a webhook."""
     values = request.model_dump(exclude_none=True)
     if "url" in values:
-        service.refuse_url(values["url"], private=api.settings.webhook_private == "on")
+        service.refuse_url(values["url"], private=call.api.settings.webhook_private == "on")
     if "event_types" in values:
         service.refuse_types(values["event_types"])
-    await api.stores.ledger.webhooks.change(project.id, webhook_id, values)
+    await call.ledger.webhooks.change(call.project.id, webhook_id, values)
     return {"message": "Webhook updated successfully"}
 
 
 @router.delete("/{webhook_id}/")
-async def remove(webhook_id: WebhookId, api: Given, project: Caller) -> DoneJson:
+async def remove(webhook_id: WebhookId, call: Caller) -> DoneJson:
     """Delete a webhook with its deliveries."""
-    await api.stores.ledger.webhooks.remove(project.id, webhook_id)
+    await call.ledger.webhooks.remove(call.project.id, webhook_id)
     return {"message": "Webhook deleted successfully"}
 
 
 @router.get("/{webhook_id}/deliveries/")
 async def log(
     webhook_id: WebhookId,
-    api: Given,
-    project: Caller,
+    call: Caller,
     http: Request,
     state: webhook_requests.DeliveryState | None = None,
     number: Annotated[int | None, Query(alias="page")] = None,
@@ -95,16 +91,14 @@ async def log(
 ) -> PageJson[DeliveryJson]:
     """Deliveries of the last week with their results, newest first."""
     page = page_of(number, size)
-    rows, count = await api.stores.ledger.webhooks.log(
-        project.id, webhook_id, state=state, limit=page.limit, offset=page.offset
+    rows, count = await call.ledger.webhooks.log(
+        call.project.id, webhook_id, state=state, limit=page.limit, offset=page.offset
     )
     return page.envelope([webhook_responses.delivery(row) for row in rows], count, http)
 
 
 @router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver/")
-async def redeliver(
-    webhook_id: WebhookId, delivery_id: UUID, api: Given, project: Caller
-) -> DoneJson:
+async def redeliver(webhook_id: WebhookId, delivery_id: UUID, call: Caller) -> DoneJson:
     """Send a delivery again, with the same webhook-id."""
-    await api.stores.ledger.webhooks.redeliver(project.id, webhook_id, delivery_id)
+    await call.ledger.webhooks.redeliver(call.project.id, webhook_id, delivery_id)
     return {"message": "Delivery is due"}

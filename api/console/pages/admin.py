@@ -27,9 +27,9 @@ async def admin(request: Request, session: Viewing) -> Response:
     return show(
         request,
         "admin.html",
-        projects=await routes.list_projects(session.api, session.administration),
-        keys=(await key_routes.list_keys(session.api, session.administration))["results"],
-        members=(await routes.list_members(session.api, session.administration))["members"],
+        projects=await routes.list_projects(session),
+        keys=(await key_routes.list_keys(session))["results"],
+        members=(await routes.list_members(session))["members"],
     )
 
 
@@ -43,7 +43,7 @@ async def make_key(request: Request, session: Administering, fields: Form) -> Re
         member=fields.optional("member"),
         expires_at=fields.optional("expires_at"),
     )
-    made = await key_routes.make_key(wanted, session.api, session.administration)
+    made = await key_routes.make_key(wanted, session)
     return show(
         request, "secret.html", title="Key created", secret=made["key"], after="/admin",
         about="Only its hash is stored: copy it now.",
@@ -53,7 +53,7 @@ async def make_key(request: Request, session: Administering, fields: Form) -> Re
 @router.post("/admin/keys/{key_id}/revoke")
 async def revoke(key_id: str, request: Request, session: Administering) -> Response:
     """Revoke a key, and with it the sessions it has opened."""
-    await key_routes.revoke_key(key_id, session.api, session.administration)
+    await key_routes.revoke_key(key_id, session)
     return back(request, "/admin", done="revoked")
 
 
@@ -61,14 +61,14 @@ async def revoke(key_id: str, request: Request, session: Administering) -> Respo
 async def add_member(request: Request, session: Administering, fields: Form) -> Response:
     """Make a person a member of the project."""
     wanted = checked(MemberRequest, email=fields.text("email"), role=fields.text("role"))
-    await routes.add_member(wanted, session.api, session.administration)
+    await routes.add_member(wanted, session)
     return back(request, "/admin", done="saved")
 
 
 @router.post("/admin/members/remove")
 async def remove_member(request: Request, session: Administering, fields: Form) -> Response:
     """Remove a person from the project, with their keys."""
-    await routes.remove_member(session.api, session.administration, fields.text("email").lower())
+    await routes.remove_member(session, fields.text("email").lower())
     return back(request, "/admin", done="removed")
 
 
@@ -77,7 +77,7 @@ async def create_project(request: Request, session: Administering, fields: Form)
     """Create a project in the organization."""
     session.grant.require_organization()
     wanted = checked(ProjectRequest, name=fields.text("name"))
-    await routes.create_project(wanted, session.api, session.administration)
+    await routes.create_project(wanted, session)
     return back(request, "/admin", done="saved")
 
 

@@ -18,11 +18,8 @@ router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=F
 @router.get("/audit")
 async def audit(request: Request, session: Viewing, before: str = "", key_id: str = "") -> Response:
     """Requests that changed something, newest first, of all keys or of one."""
-    project, grant = session.project, session.grant
     listed = await routes.audit_log(
-        session.api,
-        project,
-        grant,
+        session,
         int(before) if before.isdecimal() and len(before) < 19 else None,
         uuid("key_id", key_id.strip()) if key_id.strip() else None,
         PAGE,

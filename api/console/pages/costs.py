@@ -56,7 +56,7 @@ async def set_budget(request: Request, session: Administering, fields: Form) -> 
     budgets = {who: limits for who in ("project", "user") if (limits := _limits(fields, who))}
     wanted = checked(BudgetsRequest, **budgets) if budgets else None
     change = ProjectUpdateRequest(budget=wanted)
-    await routes.update_project(change, session.api, session.administration)
+    await routes.update_project(change, session)
     return back(request, "/costs", done="saved")
 
 

@@ -93,7 +93,7 @@ async def stream(event_id: str, request: Request, session: Viewing) -> LimitedSt
 @router.post("/events/{event_id}/cancel")
 async def cancel(event_id: str, request: Request, session: Changing) -> Response:
     """Cancel the event."""
-    await routes.cancel(uuid("event_id", event_id), session.api, session.project)
+    await routes.cancel(uuid("event_id", event_id), session)
     return back(request, f"/events/{event_id}", done="cancelled")
 
 
@@ -109,7 +109,7 @@ async def retry(event_id: str, request: Request, session: Changing, fields: Form
         stage=fields.optional("stage"),
         dry_run=fields.flag("dry_run") or None,
     )
-    replayed = await routes.replay(identity, session.api, session.project, edit)
+    replayed = await routes.replay(identity, session, edit)
     done = "dry-run" if edit.dry_run else "retried"
     return back(request, f"/events/{replayed['id']}", done=done)
 
@@ -122,7 +122,7 @@ async def plan_undo(event_id: str, request: Request, session: Viewing) -> Respon
 
     async def plan(*, force: bool) -> UndoneJson:
         wanted = UndoRequest(force=force, dry_run=True)
-        return await routes.undo(identity, session.api, session.project, session.grant, wanted)
+        return await routes.undo(identity, session, wanted)
 
     changed_since = ""
     try:
@@ -138,7 +138,7 @@ async def undo(event_id: str, request: Request, session: Changing, fields: Form)
     confirmed = fields.flag("confirmed")
     wanted = UndoRequest(force=fields.flag("force"), dry_run=not confirmed)
     identity = uuid("event_id", event_id)
-    await routes.undo(identity, session.api, session.project, session.grant, wanted)
+    await routes.undo(identity, session, wanted)
     if not confirmed:
         return back(request, f"/events/{event_id}/undo")
     return back(request, f"/events/{event_id}", done="undone")

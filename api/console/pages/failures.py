@@ -46,7 +46,7 @@ async def failures(request: Request, session: Viewing) -> Response:
 async def retry(request: Request, session: Changing, fields: Form) -> Response:
     """Retry the failed events of a code, oldest first, up to 1,000."""
     wanted = checked(ReplayManyRequest, code=fields.text("code"))
-    await event_routes.replay_many(wanted, session.api, session.project)
+    await event_routes.replay_many(wanted, session)
     return back(request, "/failures", done="all-retried")
 
 
@@ -54,7 +54,7 @@ async def retry(request: Request, session: Changing, fields: Form) -> Response:
 async def webhooks(request: Request, session: Viewing) -> Response:
     """The project's webhooks."""
     project = session.project
-    rows = await routes.of_project(str(project.id), session.api, project, session.grant)
+    rows = await routes.of_project(str(project.id), session)
     return show(request, "webhooks.html", webhooks=rows, kinds=EVENT_TYPES)
 
 
@@ -67,7 +67,7 @@ async def create(request: Request, session: Changing, fields: Form) -> Response:
         url=fields.text("url"),
         event_types=fields.all("event_types"),
     )
-    made = await routes.create(str(session.project.id), wanted, session.api, session.project)
+    made = await routes.create(str(session.project.id), wanted, session)
     return show(
         request, "secret.html", title="Webhook created", secret=made["secret"], after="/webhooks",
         about="This secret signs the deliveries, as Standard Webhooks defines.",
@@ -80,9 +80,9 @@ async def deliveries(
 ) -> Response:
     """The deliveries of a webhook in the last week."""
     identity, project = uuid("webhook_id", webhook_id), session.project
-    rows = await routes.of_project(str(project.id), session.api, project, session.grant)
+    rows = await routes.of_project(str(project.id), session)
     number = number_in(page, digits=4) or 1
-    log = await routes.log(identity, session.api, project, request, None, number, PAGE)
+    log = await routes.log(identity, session, request, None, number, PAGE)
     [webhook] = [row for row in rows if row["webhook_id"] == str(identity)]
     older = {"page": str(number + 1)} if log["next"] else None
     return show(request, "deliveries.html", webhook=webhook, deliveries=log["results"], older=older)
@@ -92,7 +92,7 @@ async def deliveries(
 async def switch(webhook_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Turn a webhook on or off."""
     change = checked(webhook_requests.ChangeRequest, is_active=fields.flag("on"))
-    await routes.change(uuid("webhook_id", webhook_id), change, session.api, session.project)
+    await routes.change(uuid("webhook_id", webhook_id), change, session)
     return back(request, f"/webhooks/{webhook_id}", done="saved")
 
 
@@ -100,7 +100,7 @@ async def switch(webhook_id: str, request: Request, session: Changing, fields: F
 async def remove(webhook_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Delete a webhook with its deliveries."""
     fields.require("sure")
-    await routes.remove(uuid("webhook_id", webhook_id), session.api, session.project)
+    await routes.remove(uuid("webhook_id", webhook_id), session)
     return back(request, "/webhooks", done="webhook-deleted")
 
 
@@ -110,5 +110,5 @@ async def redeliver(
 ) -> Response:
     """Send a delivery again."""
     identity: UUID = uuid("delivery_id", delivery_id)
-    await routes.redeliver(uuid("webhook_id", webhook_id), identity, session.api, session.project)
+    await routes.redeliver(uuid("webhook_id", webhook_id), identity, session)
     return back(request, f"/webhooks/{webhook_id}", done="due")

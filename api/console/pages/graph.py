@@ -53,7 +53,7 @@ async def graph(
             valid_at=valid_at or None,
         )
         answer = await routes.neighbourhood(
-            session.api, session.project, request, query, PageRange(drawing + 1, DRAWN), ids
+            session, request, query, PageRange(drawing + 1, DRAWN), ids
         )
         rows, count, incomplete = answer["results"], answer["count"], answer["incomplete"]
     page = show(
@@ -68,11 +68,11 @@ async def graph(
 @router.get("/graph/{node_id}")
 async def entity(node_id: str, request: Request, session: Viewing, ids: FormIds) -> Response:
     """One entity, with those that are merged into it. With ids: also those it can merge into."""
-    row = await routes.get_entity(uuid("node_id", node_id), session.api, session.project)
+    row = await routes.get_entity(uuid("node_id", node_id), session)
     others: list[dict[str, Any]] = []
     if ids:
         answer = await routes.neighbourhood(
-            session.api, session.project, request, NeighbourhoodQuery(), PageRange(1, DRAWN), ids
+            session, request, NeighbourhoodQuery(), PageRange(1, DRAWN), ids
         )
         nodes = _picture(answer["results"])["nodes"]
         others = sorted(
@@ -85,7 +85,7 @@ async def entity(node_id: str, request: Request, session: Viewing, ids: FormIds)
 async def rename(node_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Change name or type."""
     wanted = checked(RenameRequest, name=fields.optional("name"), type=fields.optional("type"))
-    await routes.rename_entity(uuid("node_id", node_id), wanted, session.api, session.project)
+    await routes.rename_entity(uuid("node_id", node_id), wanted, session)
     return back(request, f"/graph/{node_id}", done="renamed")
 
 
@@ -94,14 +94,14 @@ async def merge(node_id: str, request: Request, session: Changing, fields: Form)
     """Merge into another entity of the same ids."""
     into: UUID = uuid("into", fields.text("into"))
     wanted = MergeRequest(into=into)
-    await routes.merge_entity(uuid("node_id", node_id), wanted, session.api, session.project)
+    await routes.merge_entity(uuid("node_id", node_id), wanted, session)
     return back(request, f"/graph/{into}", done="merged")
 
 
 @router.post("/graph/{node_id}/split")
 async def split(node_id: str, request: Request, session: Changing) -> Response:
     """Reverse a merge."""
-    await routes.split_entity(uuid("node_id", node_id), session.api, session.project)
+    await routes.split_entity(uuid("node_id", node_id), session)
     return back(request, f"/graph/{node_id}", done="split")
 
 
@@ -109,7 +109,7 @@ async def split(node_id: str, request: Request, session: Changing) -> Response:
 async def delete(node_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Delete an entity with its relations."""
     fields.require("sure")
-    await routes.delete_entity(uuid("node_id", node_id), session.api, session.project)
+    await routes.delete_entity(uuid("node_id", node_id), session)
     return back(request, "/graph", done="entity-deleted")
 
 

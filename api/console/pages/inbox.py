@@ -89,7 +89,7 @@ async def decide_many(request: Request, session: Changing, fields: Form, ids: Fo
     if not fields.all("ids"):
         raise InvalidInput("Tick at least one suggestion first.")
     decision = checked(DecideRequest, action=fields.text("action"), ids=fields.all("ids"))
-    result = await routes.decide(decision, session.api, session.project, session.grant)
+    result = await routes.decide(decision, session)
     failed = [row for row in result["results"] if row["error"]]
     if failed:
         return show(request, "decided.html", result=result)
@@ -101,15 +101,14 @@ async def decide(
     suggestion_id: str, action: str, request: Request, session: Changing, fields: Form, ids: FormIds
 ) -> Response:
     """Accept, reject or dismiss a suggestion; an acceptance may have another text."""
-    project, grant = session.project, session.grant
     match action:
         case "accept":
             accepted = checked(AcceptRequest, text=fields.optional("text"))
-            await routes.accept(suggestion_id, session.api, project, grant, accepted)
+            await routes.accept(suggestion_id, session, accepted)
         case "reject":
-            await routes.reject(suggestion_id, session.api, project, grant)
+            await routes.reject(suggestion_id, session)
         case "dismiss":
-            await routes.dismiss(suggestion_id, session.api, project, grant)
+            await routes.dismiss(suggestion_id, session)
         case _:
             raise InvalidInput("A suggestion is accepted, rejected or dismissed.")
     return back(request, "/inbox", done="decided", **ids)
@@ -124,7 +123,7 @@ async def resolve(
     if not text and not keep:
         raise InvalidInput("Choose what holds, or write a text.")
     wanted = checked(ConflictResolveRequest, keep=None if text else keep, text=text)
-    await conflict_routes.resolve(conflict_id, wanted, session.api, session.project)
+    await conflict_routes.resolve(conflict_id, wanted, session)
     return back(request, "/inbox", done="resolved", kind="conflicts", **ids)
 
 
@@ -132,7 +131,7 @@ async def resolve(
 async def start(request: Request, session: Changing, fields: Form) -> Response:
     """Start a run of the curator over the memories of these ids."""
     ids = {name: fields.optional(name) for name in ENTITY_IDS}
-    await curator_routes.start(checked(CuratorRunRequest, **ids), session.api, session.project)
+    await curator_routes.start(checked(CuratorRunRequest, **ids), session)
     return back(request, "/inbox", done="started", kind="curator")
 
 
@@ -146,7 +145,7 @@ async def schedule(request: Request, session: Administering, fields: Form) -> Re
         else None
     )
     change = ProjectUpdateRequest(curator=wanted)
-    await organization_routes.update_project(change, session.api, session.administration)
+    await organization_routes.update_project(change, session)
     return back(request, "/inbox", done="saved", kind="curator")
 
 
@@ -155,7 +154,7 @@ async def cancel(
     curator_run_id: str, request: Request, session: Changing, ids: FormIds
 ) -> Response:
     """End an open run; its suggestions stay."""
-    await curator_routes.cancel(curator_run_id, session.api, session.project)
+    await curator_routes.cancel(curator_run_id, session)
     return back(request, "/inbox", done="ended", kind="curator", **ids)
 
 

@@ -102,7 +102,7 @@ async def edit(memory_id: str, request: Request, session: Changing, fields: Form
     text, version = fields.text("text"), fields.optional("version")
     change = checked(UpdateRequest, text=text, version=version)
     try:
-        await routes.update(memory_id, change, session.api, session.project, session.grant)
+        await routes.update(memory_id, change, session)
     except ChangedSince:
         row = await session.ledger.memories.get(session.project.id, uuid("memory_id", memory_id))
         return show(request, "changed.html", status=409, memory=row, text=text)
@@ -114,7 +114,7 @@ async def pin(memory_id: str, request: Request, session: Changing, fields: Form)
     """Pin or unpin: no model changes a pinned memory."""
     pinned = fields.flag("pinned")
     change = checked(UpdateRequest, pinned=pinned)
-    await routes.update(memory_id, change, session.api, session.project, session.grant)
+    await routes.update(memory_id, change, session)
     return back(request, f"/memories/{memory_id}", done="pinned" if pinned else "unpinned")
 
 
@@ -122,14 +122,14 @@ async def pin(memory_id: str, request: Request, session: Changing, fields: Form)
 async def restore(memory_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Give the memory the state of one of its versions."""
     wanted = checked(RestoreRequest, version=fields.text("version"))
-    await version_routes.restore(memory_id, wanted, session.api, session.project, session.grant)
+    await version_routes.restore(memory_id, wanted, session)
     return back(request, f"/memories/{memory_id}", done="restored")
 
 
 @router.post("/memories/{memory_id}/delete")
 async def delete(memory_id: str, request: Request, session: Changing) -> Response:
     """Delete the memory; its history stays, and it can be restored."""
-    await routes.delete(memory_id, session.api, session.project, session.grant)
+    await routes.delete(memory_id, session)
     return back(request, f"/memories/{memory_id}", done="deleted")
 
 
@@ -142,7 +142,7 @@ async def feedback(memory_id: str, request: Request, session: Changing, fields: 
         feedback=fields.optional("feedback"),
         feedback_reason=fields.optional("reason"),
     )
-    await routes.feedback(rating, session.api, session.project)
+    await routes.feedback(rating, session)
     return back(request, f"/memories/{memory_id}", done="rated")
 
 
@@ -183,5 +183,5 @@ async def _page(
         start_date=query.get("start_date") or None,
         end_date=query.get("end_date") or None,
     )
-    rows, _ = await read_page(wanted, wanted.tree(), cursor.page, session.api, session.project)
+    rows, _ = await read_page(wanted, wanted.tree(), cursor.page, session)
     return rows

@@ -32,7 +32,7 @@ async def remember(request: Request, session: Changing, fields: Form) -> Respons
         user_id=fields.text("user_id") or "playground",
         dry_run=fields.flag("dry_run"),
     )
-    accepted = await adds.add(wanted, session.api, session.project)
+    accepted = await adds.add(wanted, session)
     return back(request, f"/events/{accepted['event_id']}", done="accepted")
 
 

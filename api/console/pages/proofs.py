@@ -40,13 +40,13 @@ async def verify(
     """
     session.grant.require(Access.ADMIN)
     page, heads = None, list[HeadJson]()
-    project, grant = session.project, session.grant
+    project = session.project
     [view] = await session.ledger.projects.views(project.organization_id, project.id)
     if view.tamper_evidence:
         rows = await session.ledger.seals.newest_checkpoints(project.id, before=before, limit=PAGE)
         heads = [json_of(HeadJson, row) for row in rows]
         if check:
-            page = await routes.verify(session.api, project, grant, cursor or None)
+            page = await routes.verify(session, cursor or None)
     # The next page of heads does not check the project again.
     next_page = {"check": "", "cursor": "", "before": str(heads[-1]["number"])} if heads else None
     older = next_page if len(heads) == PAGE else None
@@ -67,12 +67,12 @@ async def erase(request: Request, session: Changing, fields: Form) -> Response:
     """Erase a user, agent, app or run everywhere, and show the receipt."""
     fields.require("sure")
     wanted = checked(ErasureRequest, **{name: fields.optional(name) for name in ENTITY_IDS})
-    begun = await erasure_routes.erase(wanted, session.api, session.project)
+    begun = await erasure_routes.erase(wanted, session)
     return back(request, f"/erasures/{begun['event_id']}", done="erased")
 
 
 @router.get("/erasures/{event_id}")
 async def receipt(event_id: str, request: Request, session: Viewing) -> Response:
     """The receipt of an erasure."""
-    row = await erasure_routes.receipt(uuid("event_id", event_id), session.api, session.project)
+    row = await erasure_routes.receipt(uuid("event_id", event_id), session)
     return show(request, "erasure.html", receipt=row)

@@ -41,16 +41,16 @@ async def begin(request: Request, session: Changing, fields: Form) -> Response:
     """Start a replay."""
     names = (*ENTITY_IDS, "custom_instructions", "llm_model", "embedder_model", "answers")
     wanted = checked(BeginRequest, **{name: fields.optional(name) for name in names})
-    begun = await routes.begin(wanted, session.api, session.project)
+    begun = await routes.begin(wanted, session)
     return back(request, f"/replays/{begun['id']}", done="started")
 
 
 @router.get("/replays/{replay_id}")
 async def replay(replay_id: str, request: Request, session: Viewing) -> Response:
     """One replay, with the changes that a switch would make once it is ready."""
-    row = await routes.get(replay_id, session.api, session.project)
+    row = await routes.get(replay_id, session)
     ready = row["status"] == "READY"
-    diff = await routes.diff(replay_id, session.api, session.project) if ready else None
+    diff = await routes.diff(replay_id, session) if ready else None
     most = {"memories": MOST_CHANGES, "relations": MOST_RELATIONS}
     return show(request, "replay.html", replay=row, changes=diff, most=most)
 
@@ -59,12 +59,12 @@ async def replay(replay_id: str, request: Request, session: Viewing) -> Response
 async def switch(replay_id: str, request: Request, session: Changing, fields: Form) -> Response:
     """Replace the memories of the scope by those of the replay."""
     wanted = SwitchRequest(force=fields.flag("force"))
-    await routes.switch(replay_id, session.api, session.project, wanted)
+    await routes.switch(replay_id, session, wanted)
     return back(request, f"/replays/{replay_id}", done="switched")
 
 
 @router.post("/replays/{replay_id}/discard")
 async def discard(replay_id: str, request: Request, session: Changing) -> Response:
     """Delete the replay; nothing else changes."""
-    await routes.discard(replay_id, session.api, session.project)
+    await routes.discard(replay_id, session)
     return back(request, "/replays", done="discarded")

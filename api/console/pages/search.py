@@ -69,7 +69,7 @@ async def _ask(
     )
     project = session.project
     async with session.api.concurrency_limit.one_large(project.id, wanted.top_k):
-        ranking = await ranked(wanted, session.api, project)
+        ranking = await ranked(wanted, session)
     explained = [row.id for row in ranking.explained]
     rows = await session.ledger.memories.active(project.id, explained)
     return ranking, {str(row.id): row.text for row in rows}

@@ -63,7 +63,7 @@ async def sign_in(request: Request, api: Given, fields: Form) -> Response:
     token = await api.stores.ledger.console_sessions.open(grant, lifetime(api.settings))
     await _end_replaced(request, api)
     if is_own(request, api.settings) and (unsent := carried_form(fields)) is not None:
-        request.state.session = ConsoleSession(api, token.key, grant)
+        request.state.session = ConsoleSession.of(api, grant, token.key)
         page = show(request, "unsent.html", unsent=unsent)
         remember(page, request, token, api.settings)
         return page

@@ -21,7 +21,7 @@ from api.console.cursors import MOST_SKIPPED, PageCursor
 from api.console.forms import Fields, Form, checked, first_text, first_value, know_visitor
 from api.console.page_route import PageRoute
 from api.console.rendering import POLICY, number_in, show, show_beside
-from api.dependencies import Api, Given
+from api.dependencies import ApiCall, Given
 from api.erasures import routes as erasure_routes
 from api.erasures.requests import ErasureRequest
 from api.errors import Unauthorized
@@ -39,8 +39,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import Right
 from pipeline.ledger.fair_pool import take_turns_as
 from pipeline.settings import Settings
-from pipeline.tenants.api_keys import Grant, UserRights
-from pipeline.tenants.projects import Project
+from pipeline.tenants.api_keys import UserRights
 
 # Ends of the paths of forms that change something.
 CHANGES = ("/correct", "/delete", "/erase", "/download")
@@ -85,19 +84,12 @@ router = APIRouter(prefix="/user", route_class=UserRoute, include_in_schema=Fals
 
 
 @dataclass(frozen=True, slots=True)
-class UserVisit:
+class UserVisit(ApiCall):
     """A request with a user's token."""
 
     request: Request
-    api: Api
     token: str
-    grant: Grant
     user: UserRights
-
-    @property
-    def project(self) -> Project:
-        """The project of the token."""
-        return self.grant.project
 
     @property
     def user_id(self) -> str:
@@ -131,7 +123,7 @@ async def visit_of(request: Request, api: Given) -> UserVisit:
     grant.user.require(Right.READ)
     if request.url.path.endswith(CHANGES):
         await audit.begin(request, api.stores.ledger.audit, grant, grant.project.id)
-    request.state.visit = visit = UserVisit(request, api, token, grant, grant.user)
+    request.state.visit = visit = UserVisit(api, grant, grant.project, request, token, grant.user)
     return visit
 
 
@@ -179,7 +171,7 @@ async def correct(memory_id: str, visit: Visit, fields: Form) -> Response:
     text, version = fields.text("text"), fields.optional("version")
     change = checked(UpdateRequest, text=text, version=version)
     try:
-        await routes.update(memory_id, change, visit.api, visit.project, visit.grant, visit.owner)
+        await routes.update(memory_id, change, visit, visit.owner)
     except ChangedSince:
         page = await _detail(memory_id, visit, note=CHANGED_SINCE, written=text)
         page.status_code = 409
@@ -191,7 +183,7 @@ async def correct(memory_id: str, visit: Visit, fields: Form) -> Response:
 async def delete(memory_id: str, visit: Visit, fields: Form) -> Response:
     """Delete a memory."""
     visit.user.require(Right.DELETE)
-    await routes.delete(memory_id, visit.api, visit.project, visit.grant, visit.owner)
+    await routes.delete(memory_id, visit, visit.owner)
     first = Fields({"token": [visit.token]})
     return await _overview(visit, first, note="It is deleted.")
 
@@ -203,7 +195,7 @@ async def download_all(visit: Visit) -> Response:
     async def is_valid() -> bool:
         return await visit.api.keys.grant(visit.token) is not None
 
-    parts = while_valid(download(visit.api, visit.project, visit.user_id), is_valid)
+    parts = while_valid(download(visit, visit.user_id), is_valid)
     return StreamingResponse(parts, headers=AS_FILE)
 
 
@@ -213,8 +205,8 @@ async def erase(visit: Visit, fields: Form) -> Response:
     visit.user.require(Right.DELETE)
     fields.require("sure")
     wanted = checked(ErasureRequest, user_id=visit.user_id)
-    begun = await erasure_routes.erase(wanted, visit.api, visit.project, visit.user_id)
-    receipt = await erasure_routes.receipt(UUID(begun["event_id"]), visit.api, visit.project)
+    begun = await erasure_routes.erase(wanted, visit, visit.user_id)
+    receipt = await erasure_routes.receipt(UUID(begun["event_id"]), visit)
     return await _show(visit, "user_erased.html", lambda: {"receipt": receipt})
 
 
@@ -248,7 +240,7 @@ async def _detail(
 ) -> Response:
     """The page of one memory. `note`: a message above it. `written`: a correction to go on with."""
     ledger, identity = visit.api.stores.ledger, uuid("memory_id", memory_id)
-    await require_own(visit.api, visit.project, identity, visit.owner)
+    await require_own(visit, identity, visit.owner)
     row = await ledger.memories.get(visit.project.id, identity)
     entries = await ledger.histories.of(visit.project.id, identity)
     return await _show(
@@ -276,5 +268,5 @@ async def _page(visit: UserVisit, cursor: PageCursor, keywords: str | None) -> S
     before = cursor.before and {"created_at": {"lte": cursor.before.isoformat()}}
     wanted = checked(ListRequest, filters=before, keywords=keywords)
     tree = wanted.tree(visit.user_id)
-    rows, _ = await read_page(wanted, tree, cursor.page, visit.api, visit.project)
+    rows, _ = await read_page(wanted, tree, cursor.page, visit)
     return rows

@@ -22,7 +22,7 @@ router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=F
 @router.get("/user-tokens")
 async def tokens(request: Request, session: Viewing, user_id: str | None = None) -> Response:
     """The valid tokens of the project, or of one user."""
-    listed = await routes.list_user_tokens(session.api, session.project, user_id or None)
+    listed = await routes.list_user_tokens(session, user_id or None)
     return show(
         request,
         "user_tokens.html",
@@ -42,7 +42,7 @@ async def make(request: Request, session: Changing, fields: Form) -> Response:
         rights=fields.all("rights"),
         expires_in_s=number_in(minutes, digits=5) * 60 if minutes else None,
     )
-    made = await routes.make_user_token(wanted, session.api, session.project, session.grant)
+    made = await routes.make_user_token(wanted, session)
     path = urlsplit(session.api.settings.public_url or "").path.rstrip("/") + "/user/"
     return show(request, "user_token.html", made=made, address=f"{path}#{made['token']}")
 
@@ -51,12 +51,12 @@ async def make(request: Request, session: Changing, fields: Form) -> Response:
 async def set_origins(request: Request, session: Administering, fields: Form) -> Response:
     """Set the origins that may embed the user's page, and call the API with tokens."""
     change = checked(ProjectUpdateRequest, allowed_origins=fields.text("origins").split())
-    await organization_routes.update_project(change, session.api, session.administration)
+    await organization_routes.update_project(change, session)
     return back(request, "/user-tokens", done="saved")
 
 
 @router.post("/user-tokens/{token_id}/revoke")
 async def revoke(token_id: str, request: Request, session: Changing) -> Response:
     """Revoke a token."""
-    await routes.revoke_user_token(token_id, session.api, session.project)
+    await routes.revoke_user_token(token_id, session)
     return back(request, "/user-tokens", done="token-revoked")
