@@ -35,9 +35,7 @@ async def list_conflicts(
     Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    listed = await call.ledger.conflicts.page(
-        call.project.id, ids=ids, state=state, limit=page.limit, offset=page.offset
-    )
+    listed = await call.ledger.conflicts.page(call.project.id, ids=ids, state=state, **page.window)
     return scoped(page, listed, conflict_responses.conflict, http)
 
 

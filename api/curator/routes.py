@@ -41,9 +41,7 @@ async def list_runs(
     Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    listed = await call.ledger.curator.page(
-        call.project.id, ids=ids, limit=page.limit, offset=page.offset
-    )
+    listed = await call.ledger.curator.page(call.project.id, ids=ids, **page.window)
     return scoped(page, listed, curator_responses.run, http)
 
 

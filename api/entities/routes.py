@@ -43,7 +43,7 @@ async def list_entities(call: Caller, http: Request, query: Numbered) -> EntityP
     )
     stored = call.ledger.owners
     async with call.api.concurrency_limit.one_large(call.project.id, page.size):
-        read = await stored.page(call.project.id, limit=page.limit, offset=page.offset)
+        read = await stored.page(call.project.id, **page.window)
         owners = await _described(read, call)
         numbers = await stored.totals(call.project.id)
 

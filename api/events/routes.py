@@ -103,9 +103,7 @@ async def list_events(
     missing, because the owner has more than 20,000 scopes.
     """
     wanted = query.filter(ids)
-    listed = await call.ledger.events.page(
-        call.project.id, wanted, limit=page.limit, offset=page.offset
-    )
+    listed = await call.ledger.events.page(call.project.id, wanted, **page.window)
     build = partial(scoped, page, listed, event_responses.event, http)
     return await answer(build, rows=ROWS_OF_AN_EVENT * len(listed.rows))
 

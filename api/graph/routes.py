@@ -38,12 +38,7 @@ async def neighbourhood(
     graph = call.ledger.graph
     if query.entity is None and query.entity_id is None:
         rows, count = await graph.page(
-            call.project.id,
-            ids,
-            times=times,
-            limit=page.limit,
-            offset=page.offset,
-            expired=query.show_expired,
+            call.project.id, ids, times=times, expired=query.show_expired, **page.window
         )
         incomplete = False
     else:
@@ -56,7 +51,7 @@ async def neighbourhood(
             times=times,
             expired=query.show_expired,
         )
-        rows, count = near[page.offset : page.offset + page.limit], len(near)
+        rows, count = near[page.offset : page.offset + page.size], len(near)
     envelope = page.envelope([search_responses.path(row) for row in rows], count, http)
     return {**envelope, "incomplete": incomplete}
 
@@ -69,9 +64,7 @@ async def export(
     first, oldest first; `as_of`: as it was stored at that time.
     """
     at = None if as_of is None else moment("as_of", as_of)
-    rows, count = await call.ledger.graph_export.page(
-        call.project.id, ids, as_of=at, limit=page.limit, offset=page.offset
-    )
+    rows, count = await call.ledger.graph_export.page(call.project.id, ids, as_of=at, **page.window)
     return page.envelope(cast("list[GraphRowJson]", rows), count, http)
 
 

@@ -9,7 +9,7 @@ A page has at most LARGEST_ANSWER_BYTES. If its rows are larger, it ends early a
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, TypedDict, TypeVar, cast
 
 from fastapi import Depends, Query, Request
 from starlette.datastructures import URL
@@ -28,6 +28,13 @@ MOST_BEFORE = 2 * 10**9
 LARGEST_ANSWER_BYTES = 4_000_000
 
 
+class Window(TypedDict):
+    """The rows that a store reads: how many, and behind how many."""
+
+    limit: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class PageRange:
     """Number of a page, from 1, and its size.
@@ -42,14 +49,14 @@ class PageRange:
     may_end: bool = False
 
     @property
-    def limit(self) -> int:
-        """Maximum number of rows on the page."""
-        return self.size
-
-    @property
     def offset(self) -> int:
         """Number of rows before the page."""
         return (self.number - 1) * self.size if self.start is None else self.start
+
+    @property
+    def window(self) -> Window:
+        """The rows of the page."""
+        return {"limit": self.size, "offset": self.offset}
 
     def envelope(self, results: list[Row], count: int, http: Request) -> PageJson[Row]:
         """The response with one page of results.

@@ -156,8 +156,7 @@ async def read_page(
         tree,
         expired=request.show_expired,
         older=request.show_superseded,
-        limit=page.limit,
-        offset=page.offset,
+        **page.window,
     )
 
 

@@ -53,9 +53,7 @@ async def feed(
     Ids restrict them to the scopes with all of these ids. `bounded_parts`: `count` if there are at
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
-    listed = await call.ledger.histories.feed(
-        call.project.id, ids=ids, limit=page.limit, offset=page.offset
-    )
+    listed = await call.ledger.histories.feed(call.project.id, ids=ids, **page.window)
     build = partial(scoped, page, listed, memory_responses.history, http)
     return await answer(build, rows=len(listed.rows))
 

@@ -39,9 +39,7 @@ async def list_replays(
     call: Caller, http: Request, page: Paged, ids: EntityIds
 ) -> PageJson[ReplayJson]:
     """The project's replays, newest first. Ids restrict them to scopes with all of these ids."""
-    listed = await call.ledger.shadows.page(
-        call.project.id, ids=ids, limit=page.limit, offset=page.offset
-    )
+    listed = await call.ledger.shadows.page(call.project.id, ids=ids, **page.window)
     rows = [replay_responses.replay(row) for row in listed.rows]
     return page.envelope(rows, listed.count, http)
 

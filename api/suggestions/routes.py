@@ -40,7 +40,7 @@ async def list_suggestions(
     least that many, `results` if some may be missing, because the ids have more than 20,000 scopes.
     """
     listed = await call.ledger.suggestions.page(
-        call.project.id, ids=ids, state=state, kind=kind, limit=page.limit, offset=page.offset
+        call.project.id, ids=ids, state=state, kind=kind, **page.window
     )
     return scoped(page, listed, suggestion_responses.suggestion, http)
 

@@ -25,7 +25,7 @@ async def list_summaries(
     `pending` names the messages since then, and the reason if a newer version could not be made.
     """
     versions, count, state = await call.ledger.summaries.page(
-        Scope(call.project.id, **ids), limit=page.limit, offset=page.offset
+        Scope(call.project.id, **ids), **page.window
     )
     rows = [summary_responses.version(row) for row in versions]
     return {**page.envelope(rows, count, http), "pending": json_of(SummaryStateJson, state)}

@@ -70,8 +70,7 @@ async def changes(
         moment("to", until) if until else await ledger.now(),
         ids=ids,
         memory_id=uuid("memory_id", memory_id) if memory_id else None,
-        limit=page.limit,
-        offset=page.offset,
+        **page.window,
     )
 
     def build() -> ChangePageJson:

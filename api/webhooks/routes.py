@@ -92,7 +92,7 @@ async def log(
     """Deliveries of the last week with their results, newest first."""
     page = page_of(number, size)
     rows, count = await call.ledger.webhooks.log(
-        call.project.id, webhook_id, state=state, limit=page.limit, offset=page.offset
+        call.project.id, webhook_id, state=state, **page.window
     )
     return page.envelope([webhook_responses.delivery(row) for row in rows], count, http)
 

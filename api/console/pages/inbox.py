@@ -48,19 +48,20 @@ async def inbox(
     ledger, project = session.ledger, session.project
     rows: Sequence[Mapping[str, Any]]
     page = PageRange(page_number(request), SHOWN)
-    window: dict[str, Any] = {"ids": ids, "limit": page.limit, "offset": page.offset}
     match kind:
         case "conflicts":
             wanted = _state(ConflictState, state)
-            conflicts = await ledger.conflicts.page(project.id, state=wanted, **window)
+            conflicts = await ledger.conflicts.page(
+                project.id, state=wanted, ids=ids, **page.window
+            )
             rows = [conflict_responses.conflict(row) for row in conflicts.rows]
             count = conflicts.count
         case "curator":
-            runs = await ledger.curator.page(project.id, **window)
+            runs = await ledger.curator.page(project.id, ids=ids, **page.window)
             rows, count = [curator_responses.run(row) for row in runs.rows], runs.count
         case _:
             chosen = _state(SuggestionState, state)
-            stored = await ledger.suggestions.page(project.id, state=chosen, **window)
+            stored = await ledger.suggestions.page(project.id, state=chosen, ids=ids, **page.window)
             rows = [suggestion_responses.suggestion(row) for row in stored.rows]
             count = stored.count
     owners = await _owners(ledger, project.id, rows)

@@ -35,7 +35,7 @@ def read(query: str) -> Mapping[str, Any]:
     page = page_of(
         given.get("page"), given.get("page_size"), offset=given.get("offset"), may_end=True
     )
-    return page.envelope(ROWS[page.offset : page.offset + page.limit], COUNT, request(query))
+    return page.envelope(ROWS[page.offset : page.offset + page.size], COUNT, request(query))
 
 
 def test_following_next_reads_every_row_once() -> None:
