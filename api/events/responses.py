@@ -203,7 +203,7 @@ class ReplayedJson(TypedDict):
 
 def event(row: EventView) -> EventJson:
     """An event with its receipt."""
-    status = shown(row.status)
+    status, ended = shown(row.status), row.completed_at
     return json_of(
         EventJson,
         row,
@@ -220,8 +220,8 @@ def event(row: EventView) -> EventJson:
         prompts=prompts(row.stages),
         payload={"messages": row.messages, **scope_ids(row.scope), "options": row.options},
         metadata=row.options.get("metadata") or None,
-        updated_at=row.completed_at or row.started_at or row.created_at,
-        latency=_ms_between(row.created_at, row.completed_at),
+        updated_at=ended or row.started_at or row.created_at,
+        latency=round((ended - row.created_at).total_seconds() * 1000, 1) if ended else None,
     )
 
 
@@ -309,7 +309,3 @@ def stage(run: StageRun) -> StageRunJson:
         ms=round(run.ms, 1),
         tokens=run.prompt_tokens + run.completion_tokens,
     )
-
-
-def _ms_between(start: datetime, end: datetime | None) -> float | None:
-    return round((end - start).total_seconds() * 1000, 1) if end else None

@@ -20,7 +20,8 @@ def no_such_route(request: Request) -> str:
     elif nearest is None or not words & _words(nearest.path):
         hint = f"There is no route {path}"
     else:
-        hint = f"There is no route {path}; the nearest is {_shown(nearest)}"
+        method = min(nearest.methods or ["GET"])
+        hint = f"There is no route {path}; the nearest is {method} {nearest.path}"
     return f"{hint}. {_where(request)}"
 
 
@@ -53,11 +54,6 @@ def _distance(route: APIRoute, words: frozenset[str], method: str) -> tuple[int,
 
 def _words(path: str) -> frozenset[str]:
     return frozenset(path.casefold().split("/")) - NO_WORDS
-
-
-def _shown(route: APIRoute) -> str:
-    method = min(route.methods or ["GET"])
-    return f"{method} {route.path}"
 
 
 def _where(request: Request) -> str:

@@ -49,16 +49,13 @@ class DeliveryJson(TypedDict):
 
 def webhook(row: Webhook, *, hide_path: bool = False) -> WebhookJson:
     """A webhook. `hide_path`: show only scheme and host of its URL; the path may be secret."""
-    url = _host(row.url) if hide_path else row.url
-    project = row.project_id
+    url, project = row.url, row.project_id
+    if hide_path:
+        parts = urlsplit(url)
+        url = f"{parts.scheme}://{parts.hostname}/…"
     return json_of(WebhookJson, row, webhook_id=row.id, url=url, owner=project, project=project)
 
 
 def delivery(row: Delivery) -> DeliveryJson:
     """A delivery and the result of its last attempt."""
     return json_of(DeliveryJson, row, next_try_at=row.due_at)
-
-
-def _host(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}/…"

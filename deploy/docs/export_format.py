@@ -97,7 +97,8 @@ def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
     if reference := field.get("$ref"):
         name = reference.rsplit("/", 1)[1]
         target = schema["$defs"][name]
-        return _words(target["enum"]) if "enum" in target else f"[{name}](#{_anchor(name)})"
+        anchor = re.sub(r"[^a-z]", "", name.lower())
+        return _words(target["enum"]) if "enum" in target else f"[{name}](#{anchor})"
     if options := field.get("anyOf"):
         values = [_value(option, schema) for option in options if option.get("type") != "null"]
         return " or ".join(values)
@@ -113,7 +114,3 @@ def _value(field: dict[str, Any], schema: dict[str, Any]) -> str:
 
 def _words(words: list[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
-
-
-def _anchor(name: str) -> str:
-    return re.sub(r"[^a-z]", "", name.lower())

@@ -53,8 +53,7 @@ async def retry(request: Request, session: Changing, fields: Form) -> Response:
 @router.get("/webhooks")
 async def webhooks(request: Request, session: Viewing) -> Response:
     """The project's webhooks."""
-    project = session.project
-    rows = await routes.of_project(str(project.id), session)
+    rows = await routes.of_project(str(session.project.id), session)
     return show(request, "webhooks.html", webhooks=rows, kinds=EVENT_TYPES)
 
 
@@ -79,8 +78,8 @@ async def deliveries(
     webhook_id: str, request: Request, session: Viewing, page: str = "1"
 ) -> Response:
     """The deliveries of a webhook in the last week."""
-    identity, project = uuid("webhook_id", webhook_id), session.project
-    rows = await routes.of_project(str(project.id), session)
+    identity = uuid("webhook_id", webhook_id)
+    rows = await routes.of_project(str(session.project.id), session)
     number = number_in(page, digits=4) or 1
     log = await routes.log(identity, session, request, None, number, PAGE)
     [webhook] = [row for row in rows if row["webhook_id"] == str(identity)]
