@@ -84,10 +84,10 @@ def local() -> tuple[Settings, Layout]:
     return configured, Layout(configured.data_dir.expanduser().resolve())
 
 
-def screen() -> Console:
-    """The terminal; in a pipe, wide enough that no id is cut."""
+def screen(pipe_columns: int = PIPE_COLUMNS) -> Console:
+    """The terminal; in a pipe, this wide: by default, so that no id is cut."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPE_COLUMNS)
+    return console if console.is_terminal else Console(highlight=False, width=pipe_columns)
 
 
 def print_json(answer: Mapping[str, Any]) -> None:

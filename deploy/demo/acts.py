@@ -30,7 +30,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.cli.connection import ApiConnection
-from deploy.cli.context import key_in
+from deploy.cli.context import key_in, screen
 from deploy.stack import journal
 from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, alive, send
@@ -42,7 +42,7 @@ from pipeline.settings import Settings
 Json = dict[str, Any]
 
 INTERRUPTED = 130
-PIPE_COLUMNS = 100
+PIPE_COLUMNS = 100  # wide enough for the tables
 # The built-in rules take a second; a slow remote model needs longer.
 ENDED_WITHIN_S, BEGUN_WITHIN_S = 180.0, 30.0
 PAGE_SIZE = 200
@@ -77,9 +77,7 @@ def run(settings: Settings, *, kill: bool) -> int:
 
 def play(settings: Settings, *, kill: bool) -> None:
     """Play all acts, with ids of this run only. Errors: StackError."""
-    console = Console(highlight=False)
-    if not console.is_terminal:  # in a pipe or a log, wide enough for the tables
-        console = Console(highlight=False, width=PIPE_COLUMNS)
+    console = screen(PIPE_COLUMNS)
     layout, demo, run_id = Layout(settings.data_dir), story(), uuid.uuid4().hex[:6]
     user_id = f"{demo['speaker'].lower()}-{run_id}"
     with DemoApi(f"http://127.0.0.1:{settings.port}", key_in(layout.api_key)) as api:
