@@ -6,14 +6,7 @@ import json
 from collections.abc import Collection
 from typing import Annotated
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from pipeline.domain.errors import InvalidInput

@@ -14,18 +14,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    LargeBinary,
-    Row,
-    and_,
-    any_,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import LargeBinary, Row, and_, any_, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -45,12 +34,7 @@ from pipeline.domain.rollback import (
 from pipeline.domain.suggestions import SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
-from pipeline.events.late_statements import (
-    WITHOUT_VECTOR,
-    merged,
-    show_late_statements,
-    superseded,
-)
+from pipeline.events.late_statements import WITHOUT_VECTOR, merged, show_late_statements, superseded
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.ledger.failures import is_taken_text

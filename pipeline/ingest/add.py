@@ -8,10 +8,7 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from pipeline import telemetry, tracing
-from pipeline.domain.errors import (
-    Conflict,
-    ProjectGone,
-)
+from pipeline.domain.errors import Conflict, ProjectGone
 from pipeline.domain.events import AddOptions, DryRun, Priority
 from pipeline.domain.messages import Message
 from pipeline.domain.scope import Scope

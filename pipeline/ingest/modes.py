@@ -5,16 +5,7 @@ from __future__ import annotations
 from pipeline.accounting.costs import Costs
 from pipeline.domain.errors import BudgetExceeded
 from pipeline.domain.lanes import Batch
-from pipeline.domain.modes import (
-    Budgets,
-    ChosenMode,
-    CostLimit,
-    Mode,
-    Spent,
-    Use,
-    lowered,
-    uses,
-)
+from pipeline.domain.modes import Budgets, ChosenMode, CostLimit, Mode, Spent, Use, lowered, uses
 from pipeline.domain.stage_outputs import Extracted, read_if_any
 from pipeline.domain.tenants import ProjectId
 from pipeline.ingest.ports import IngestStores

@@ -16,12 +16,7 @@ from dataclasses import replace
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain.errors import (
-    DeadlinePassed,
-    SettingRejected,
-    StoreUnavailable,
-    TransientError,
-)
+from pipeline.domain.errors import DeadlinePassed, SettingRejected, StoreUnavailable, TransientError
 from pipeline.domain.events import FailureCode, StageName, Status
 from pipeline.domain.lanes import Activation, Batch, Hint
 from pipeline.domain.modes import Mode

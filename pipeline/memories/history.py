@@ -40,14 +40,7 @@ from pipeline.ledger.owned_rows import ListPage, page_of_owner
 from pipeline.ledger.row_values import value_of
 from pipeline.ledger.statements import Record
 from pipeline.ledger.store import LedgerStore
-from pipeline.ledger.tables import (
-    api_keys,
-    events,
-    memories,
-    memory_history,
-    messages,
-    receipts,
-)
+from pipeline.ledger.tables import api_keys, events, memories, memory_history, messages, receipts
 from pipeline.memories.feed import CHANGES
 
 # Maximum size of the texts in one answer with a memory's history.

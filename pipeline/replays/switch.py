@@ -28,14 +28,7 @@ from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.fetching import fetch
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.store import LedgerStore
-from pipeline.ledger.tables import (
-    entities,
-    events,
-    lanes,
-    memories,
-    relations,
-    shadows,
-)
+from pipeline.ledger.tables import entities, events, lanes, memories, relations, shadows
 from pipeline.memories.history import replaced
 from pipeline.memories.rows import states_of
 from pipeline.replays.diff import Difference, Edge, Edited, Remembered, Store, difference

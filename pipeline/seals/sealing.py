@@ -20,12 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from pipeline import telemetry
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.row_values import grouped, value_of
-from pipeline.ledger.tables import (
-    events,
-    seal_buckets,
-    seal_projects,
-    seal_queue,
-)
+from pipeline.ledger.tables import events, seal_buckets, seal_projects, seal_queue
 from pipeline.seals.chain import (
     ENTRIES,
     REPLAY,
@@ -40,15 +35,7 @@ from pipeline.seals.chain import (
 )
 from pipeline.seals.checkpoints import last_checkpoint, record, sign_again
 from pipeline.seals.entries import entry_parts
-from pipeline.seals.heads import (
-    Bucket,
-    ProjectHead,
-    SealState,
-    bucket_of,
-    changed,
-    digest,
-    member,
-)
+from pipeline.seals.heads import Bucket, ProjectHead, SealState, bucket_of, changed, digest, member
 from pipeline.seals.keys import SealKeys
 from pipeline.seals.sql import statement
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Select,
-    and_,
-    func,
-    or_,
-    select,
-    union_all,
-)
+from sqlalchemy import ColumnElement, FromClause, Select, and_, func, or_, select, union_all
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import Filter, pinned

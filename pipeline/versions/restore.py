@@ -19,13 +19,7 @@ from pipeline.ledger.row_values import columns_of
 from pipeline.ledger.store import LedgerStore
 from pipeline.ledger.tables import memories, memory_history, past_states
 from pipeline.memories.editing import end_unsaid, lock_lanes_of, refusal_of
-from pipeline.memories.rows import (
-    as_memory,
-    holder_of,
-    next_version,
-    text_columns,
-    write_history,
-)
+from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
 from pipeline.text.times.past import current_slot
 
 

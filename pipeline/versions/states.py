@@ -42,13 +42,7 @@ from sqlalchemy import (
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.versions import SnapshotKind
 from pipeline.ledger.filter_conditions import IN_PROJECT
-from pipeline.ledger.tables import (
-    memories,
-    memory_history,
-    past_states,
-    receipts,
-    suggestions,
-)
+from pipeline.ledger.tables import memories, memory_history, past_states, receipts, suggestions
 from pipeline.ledger.tables.memories import NOT_KEPT
 from pipeline.memories.superseded import current_of_slot
 from pipeline.text.statements.slots import Cardinality

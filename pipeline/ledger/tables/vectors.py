@@ -5,16 +5,7 @@ A memory's vector is in its own row of `memories`, a turn's vector in `turn_vect
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    Integer,
-    LargeBinary,
-    Table,
-    Text,
-    Uuid,
-)
+from sqlalchemy import BigInteger, CheckConstraint, Column, Integer, LargeBinary, Table, Text, Uuid
 
 from pipeline.ledger.tables.columns import metadata, now, partial, scope_ids, time
 

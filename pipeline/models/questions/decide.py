@@ -16,11 +16,7 @@ from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.models import prompts
-from pipeline.models.json_answers import (
-    SHOWN_ERRORS,
-    json_object,
-    valid_rows,
-)
+from pipeline.models.json_answers import SHOWN_ERRORS, json_object, valid_rows
 from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Number, OptionalText, Reason

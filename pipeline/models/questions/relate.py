@@ -19,11 +19,7 @@ from pipeline.domain.graph.values import (
     name_key,
 )
 from pipeline.models import prompts
-from pipeline.models.json_answers import (
-    SHOWN_ERRORS,
-    json_object,
-    valid_rows,
-)
+from pipeline.models.json_answers import SHOWN_ERRORS, json_object, valid_rows
 from pipeline.models.questions import integer_ids
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.text_field import Text

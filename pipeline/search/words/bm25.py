@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import (
-    CTE,
-    ColumnElement,
-    Float,
-    FromClause,
-    Integer,
-    Text,
-    TextualSelect,
-    Uuid,
-)
+from sqlalchemy import CTE, ColumnElement, Float, FromClause, Integer, Text, TextualSelect, Uuid
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from pipeline.search.sql import statement

@@ -7,12 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import op
 
-from pipeline.ledger.migrations.online import (
-    add_index,
-    add_trigger,
-    drop_index,
-    in_batches,
-)
+from pipeline.ledger.migrations.online import add_index, add_trigger, drop_index, in_batches
 
 revision = "0088"
 down_revision = "0087"
