@@ -13,8 +13,6 @@ from alembic import op
 
 revision = "0076"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 # Functions, then each table with its indexes, then triggers; a blank line follows each statement.
 STATEMENTS = Path(__file__).with_suffix(".sql")

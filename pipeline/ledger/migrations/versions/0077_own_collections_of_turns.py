@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0077"
 down_revision = "0076"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

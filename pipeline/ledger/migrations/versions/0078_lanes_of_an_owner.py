@@ -8,8 +8,6 @@ from pipeline.ledger.migrations.online import add_index, drop_index
 
 revision = "0078"
 down_revision = "0077"
-branch_labels = None
-depends_on = None
 
 # Kinds of owners, and the names of the indexes before.
 BEFORE = {

@@ -9,8 +9,6 @@ from pipeline.ledger.migrations.online import add_index, back_fill, drop_index, 
 
 revision = "0079"
 down_revision = "0078"
-branch_labels = None
-depends_on = None
 
 KINDS = ("user", "agent", "app", "run")
 FUNCTION = """CREATE OR REPLACE FUNCTION note_accepted() RETURNS trigger LANGUAGE plpgsql AS $$

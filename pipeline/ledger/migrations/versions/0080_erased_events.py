@@ -6,8 +6,6 @@ from pipeline.ledger.migrations.online import add_index, drop_index
 
 revision = "0080"
 down_revision = "0079"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -8,8 +8,6 @@ from pipeline.ledger.migrations.online import add_index, drop_index
 
 revision = "0081"
 down_revision = "0080"
-branch_labels = None
-depends_on = None
 
 Columns = list[str | sa.TextClause]
 KINDS = ("user", "agent", "app")

@@ -8,8 +8,6 @@ from pipeline.ledger.migrations.online import add_index, drop_index
 
 revision = "0082"
 down_revision = "0081"
-branch_labels = None
-depends_on = None
 
 NOT_ADD = "event_type <> 'ADD'"
 RARE = (

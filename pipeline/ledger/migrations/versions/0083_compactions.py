@@ -7,8 +7,6 @@ from alembic import op
 
 revision = "0083"
 down_revision = "0082"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -6,8 +6,6 @@ from pipeline.ledger.migrations.online import add_index, drop_index
 
 revision = "0087"
 down_revision = "0086"
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:

@@ -11,8 +11,6 @@ from pipeline.ledger.migrations.online import add_index, add_trigger, drop_index
 
 revision = "0088"
 down_revision = "0087"
-branch_labels = None
-depends_on = None
 
 # The functions, each followed by a line that has only a semicolon.
 STATEMENTS = Path(__file__).with_suffix(".sql")

@@ -8,8 +8,6 @@ from pipeline.ledger.migrations.online import add_trigger
 
 revision = "0089"
 down_revision = "0088"
-branch_labels = None
-depends_on = None
 
 FUNCTION = """
 CREATE OR REPLACE FUNCTION keep_past_end() RETURNS trigger

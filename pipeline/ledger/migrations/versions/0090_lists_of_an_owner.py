@@ -8,8 +8,6 @@ from pipeline.ledger.migrations.online import add_index, drop_index
 
 revision = "0090"
 down_revision = "0089"
-branch_labels = None
-depends_on = None
 
 NEWEST: list[str | sa.TextClause] = [sa.text("created_at DESC"), "id"]
 SHOWN = sa.text("shown_state(state, outdated)")

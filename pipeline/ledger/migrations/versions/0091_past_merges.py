@@ -8,8 +8,6 @@ from pipeline.ledger.migrations.online import add_trigger
 
 revision = "0091"
 down_revision = "0090"
-branch_labels = None
-depends_on = None
 
 MERGES = """
 CREATE OR REPLACE FUNCTION keep_past_merge() RETURNS trigger
