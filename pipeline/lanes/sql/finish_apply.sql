@@ -27,12 +27,7 @@ WITH lane AS MATERIALIZED (
               lanes.run_id, lanes.temporary, lanes.batch_id
 ), state AS (
     SELECT * FROM jsonb_to_recordset(CAST(:memories AS jsonb)) AS s (
-        id uuid, text text, text_hash text, terms text[], metadata jsonb, attributed_to text, state text,
-        immutable boolean, expiration_date date, version integer, event_id uuid,
-        message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
-        appended boolean, kind text, memory_type text, subject text, attribute text, slot text, cardinality text,
-        speaker text,
-        confidence float8, categories text[], embedding text, created_at timestamptz
+        id uuid, text_hash text, {state_types.sql}
     )
 ), changed AS (
     UPDATE memories SET
@@ -57,45 +52,26 @@ WITH lane AS MATERIALIZED (
     WHERE memories.id = s.id AND s.id IN (SELECT id FROM seen)
 ), born AS (
     INSERT INTO memories (
-        id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, terms, metadata,
-        attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
-        said_at, valid_from, superseded_by, appended, kind, memory_type, subject, attribute, slot, cardinality, speaker,
-        confidence, created_at, categories, embedding, embedder
+        id, project_id, lane_id, user_id, agent_id, app_id, run_id, text_hash, {state_columns.sql},
+        embedding, embedder
     )
-    SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text,
-           decode(s.text_hash, 'hex'), s.terms, s.metadata, s.attributed_to, s.state, s.immutable,
-           s.expiration_date, s.version, s.event_id, s.message_ordinal, s.said_at,
-           s.valid_from, s.superseded_by, s.appended, s.kind, s.memory_type, s.subject, s.attribute, s.slot,
-           s.cardinality, s.speaker, s.confidence, s.created_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
+    SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id,
+           decode(s.text_hash, 'hex'), {state_columns.sql}, decode(s.embedding, 'base64'),
+           CAST(:embedder AS text)
     FROM advanced h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)
 ), passed AS (
     -- States that a later change of this batch replaced. They were current at no time, so their
     -- interval is empty; reads of the world's time need them.
     INSERT INTO past_states (
-        memory_id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, terms, metadata,
-        attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
-        said_at, valid_from, superseded_by, kind, memory_type, subject, attribute, slot, cardinality, speaker,
-        confidence, appended, pinned, categories, embedding, embedder, created_at, updated_at,
-        stored_at, replaced_at
+        memory_id, project_id, lane_id, user_id, agent_id, app_id, run_id, {state_columns.sql},
+        pinned, embedding, embedder, updated_at, stored_at, replaced_at
     )
-    SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text, s.terms,
-           s.metadata, s.attributed_to, s.state, s.immutable, s.expiration_date, s.version,
-           s.event_id, s.message_ordinal, s.said_at, s.valid_from, s.superseded_by, s.kind,
-           s.memory_type, s.subject, s.attribute, s.slot, s.cardinality, s.speaker, s.confidence,
-           coalesce(s.appended, false), false, s.categories,
-           coalesce(decode(s.embedding, 'base64'), ''),
+    SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id,
+           {state_columns.sql}, false, coalesce(decode(s.embedding, 'base64'), ''),
            CASE WHEN s.embedding IS NULL THEN '' ELSE CAST(:embedder AS text) END,
-           s.created_at, now(), now(), now()
-    FROM advanced h, jsonb_to_recordset(CAST(:passed AS jsonb)) AS s (
-        id uuid, text text, terms text[], metadata jsonb, attributed_to text, state text,
-        immutable boolean, expiration_date date, version integer, event_id uuid,
-        message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
-        kind text, memory_type text, subject text, attribute text, slot text, cardinality text,
-        speaker text,
-        confidence float8, appended boolean, categories text[], embedding text,
-        created_at timestamptz
-    )
+           now(), now(), now()
+    FROM advanced h, jsonb_to_recordset(CAST(:passed AS jsonb)) AS s (id uuid, {state_types.sql})
 ), entry AS (
     SELECT * FROM jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
         memory_id uuid, version integer, outcome text, old_text text, new_text text,

@@ -89,51 +89,28 @@ WITH lane AS MATERIALIZED (
     ON CONFLICT DO NOTHING
 ), born AS (
     INSERT INTO memories (
-        id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, terms, metadata,
-        categories, attributed_to, state, immutable, expiration_date, version, event_id,
-        message_ordinal, said_at, valid_from, kind, memory_type, subject, attribute, slot, speaker,
-        cardinality, confidence, superseded_by, appended, replaced_by, pinned, edited_at,
-        forgotten_at, created_at, updated_at, stored_at, embedding, embedder
+        id, project_id, lane_id, user_id, agent_id, app_id, run_id, text_hash, {state_columns.sql},
+        replaced_by, pinned, edited_at, forgotten_at, updated_at, stored_at, embedding, embedder
     )
-    SELECT m.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, m.text,
-           decode(m.text_hash, 'hex'), m.terms, m.metadata, m.categories, m.attributed_to, m.state,
-           m.immutable, m.expiration_date, m.version, m.event_id, m.message_ordinal, m.said_at,
-           m.valid_from, m.kind, m.memory_type, m.subject, m.attribute, m.slot, m.speaker,
-           m.cardinality, m.confidence, m.superseded_by, m.appended, m.replaced_by, m.pinned,
-           m.edited_at, m.forgotten_at, m.created_at, m.updated_at, m.stored_at,
-           decode(m.embedding, 'base64'), CAST(:embedder AS text)
+    SELECT m.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id,
+           decode(m.text_hash, 'hex'), {state_columns.sql}, m.replaced_by, m.pinned, m.edited_at,
+           m.forgotten_at, m.updated_at, m.stored_at, decode(m.embedding, 'base64'),
+           CAST(:embedder AS text)
     FROM advanced h, jsonb_to_recordset(CAST(:memories AS jsonb)) AS m (
-        id uuid, text text, text_hash text, terms text[], metadata jsonb, categories text[],
-        attributed_to text, state text, immutable boolean, expiration_date date, version integer,
-        event_id uuid, message_ordinal smallint, said_at timestamptz, valid_from timestamptz,
-        kind text, memory_type text, subject text, attribute text, slot text, speaker text,
-        cardinality text, confidence float8, superseded_by uuid, appended boolean, replaced_by uuid,
-        pinned boolean, edited_at timestamptz, forgotten_at timestamptz, created_at timestamptz,
-        updated_at timestamptz, stored_at timestamptz, embedding text
+        id uuid, text_hash text, replaced_by uuid, pinned boolean, edited_at timestamptz,
+        forgotten_at timestamptz, updated_at timestamptz, stored_at timestamptz, {state_types.sql}
     )
 ), passed AS (
     INSERT INTO past_states (
-        id, memory_id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, terms, metadata,
-        categories, attributed_to, state, immutable, expiration_date, version, event_id,
-        message_ordinal, said_at, valid_from, kind, memory_type, subject, attribute, slot, speaker,
-        cardinality, confidence, superseded_by, appended, replaced_by, pinned, edited_at,
-        created_at, updated_at, stored_at, replaced_at, embedding, embedder
+        id, memory_id, project_id, lane_id, user_id, agent_id, app_id, run_id, {state_columns.sql},
+        replaced_by, pinned, edited_at, updated_at, stored_at, replaced_at, embedding, embedder
     )
     SELECT m.id, m.memory_id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id,
-           m.text, m.terms, m.metadata, m.categories, m.attributed_to, m.state, m.immutable,
-           m.expiration_date, m.version, m.event_id, m.message_ordinal, m.said_at, m.valid_from,
-           m.kind, m.memory_type, m.subject, m.attribute, m.slot, m.speaker, m.cardinality,
-           m.confidence, m.superseded_by, m.appended, m.replaced_by, m.pinned, m.edited_at,
-           m.created_at, m.updated_at, m.stored_at, m.replaced_at, decode(m.embedding, 'base64'),
-           CAST(:embedder AS text)
+           {state_columns.sql}, m.replaced_by, m.pinned, m.edited_at, m.updated_at, m.stored_at,
+           m.replaced_at, decode(m.embedding, 'base64'), CAST(:embedder AS text)
     FROM advanced h, jsonb_to_recordset(CAST(:past_states AS jsonb)) AS m (
-        id uuid, memory_id uuid, text text, terms text[], metadata jsonb, categories text[],
-        attributed_to text, state text, immutable boolean, expiration_date date, version integer,
-        event_id uuid, message_ordinal smallint, said_at timestamptz, valid_from timestamptz,
-        kind text, memory_type text, subject text, attribute text, slot text, speaker text,
-        cardinality text, confidence float8, superseded_by uuid, appended boolean, replaced_by uuid,
-        pinned boolean, edited_at timestamptz, created_at timestamptz, updated_at timestamptz,
-        stored_at timestamptz, replaced_at timestamptz, embedding text
+        id uuid, memory_id uuid, replaced_by uuid, pinned boolean, edited_at timestamptz,
+        updated_at timestamptz, stored_at timestamptz, replaced_at timestamptz, {state_types.sql}
     )
 ), remembered AS (
     INSERT INTO memory_history (
