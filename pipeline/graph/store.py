@@ -31,7 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.graph.entity_resolution import USER
-from pipeline.domain.graph.values import CurrentEdge, LaterStatement, Node, StoredRelation
+from pipeline.domain.graph.values import GraphEdge, LaterStatement, Node, StoredRelation
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.path_search import LedgerPathSearch
@@ -122,7 +122,7 @@ class Graph(LedgerStore):
         memory_ids: Sequence[UUID] = (),
         *,
         since: datetime,
-    ) -> tuple[list[CurrentEdge], dict[UUID, UUID]]:
+    ) -> tuple[list[GraphEdge], dict[UUID, UUID]]:
         """Relations of these roots, or that these memories state, and the roots of merged ends.
 
         The current ones, newest first, then those that ended after `since`.
@@ -135,7 +135,7 @@ class Graph(LedgerStore):
             "limit": COMPARED,
         }
         rows = await self._direct.rows(statement("current_relations"), values)
-        edges = [value_of(CurrentEdge, row, text=row.text or "") for row in rows]
+        edges = [value_of(GraphEdge, row, fact=None, new=None) for row in rows]
         ends = (
             (row[f"{side}_id"], row[f"{side}_root"])
             for row in rows

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from uuid import UUID
 
-from pipeline.domain.graph.values import Entity, Node
-from pipeline.domain.graph.working_graph import WorkingEdge, WorkingGraph, ends_relation
+from pipeline.domain.graph.values import Entity, GraphEdge, Node
+from pipeline.domain.graph.working_graph import WorkingGraph, ends_relation
 from pipeline.text.names import says
 from pipeline.text.relations.names import NAMING, ended_by, opposites
 from pipeline.text.statements import polarity
@@ -58,7 +58,7 @@ def other_name(plan: WorkingGraph, fact: int, named: tuple[str, Node], entity: E
 
 
 def _end_replaced(
-    plan: WorkingGraph, fact: int, root: UUID, before: Mapping[UUID, WorkingEdge]
+    plan: WorkingGraph, fact: int, root: UUID, before: Mapping[UUID, GraphEdge]
 ) -> None:
     """End the current edges of one name that later edges of the other one replace.
 
@@ -69,7 +69,7 @@ def _end_replaced(
         return  # no thing has a relation with itself
     second = [edge for key, edge in plan.touching(root).items() if key not in before]
     owned = (edge for edge in (*first, *second) if edge.relation == "owns")
-    if any(plan.root(edge.destination) == root for edge in owned):
+    if any(plan.root(edge.destination_id) == root for edge in owned):
         return  # a pet may have the name of a person
     for own, others in ((first, second), (second, first)):
         # Else another person of the other name may have been known before.
@@ -81,53 +81,53 @@ def _end_own(
     plan: WorkingGraph,
     fact: int,
     root: UUID,
-    own: Sequence[WorkingEdge],
-    others: Sequence[WorkingEdge],
+    own: Sequence[GraphEdge],
+    others: Sequence[GraphEdge],
 ) -> None:
     """End the current edges of one name that those of the other one replace."""
     following = _following(plan, root, others)
     for edge in own:
-        if edge.id in plan.edges and plan.root(edge.source) == root:
+        if edge.id in plan.edges and plan.root(edge.source_id) == root:
             later = _next(plan, following, edge)
             if later is not None and _decides(plan, later, edge):
                 plan.end_with(edge, fact, later, ONE_THING)
 
 
-def _is_said_after(plan: WorkingGraph, fact: int, edge: WorkingEdge) -> bool:
+def _is_said_after(plan: WorkingGraph, fact: int, edge: GraphEdge) -> bool:
     """True if an edge is stored, and began and was said after the fact."""
     said_at = plan.sources[fact].said_at
     return edge.fact is None and edge.said_at > said_at and edge.valid_from > said_at
 
 
-def _joins(plan: WorkingGraph, root: UUID, edge: WorkingEdge) -> bool:
+def _joins(plan: WorkingGraph, root: UUID, edge: GraphEdge) -> bool:
     """True for an edge between a thing and its other name, which are two things then."""
-    ends = plan.root(edge.source), plan.root(edge.destination)
+    ends = plan.root(edge.source_id), plan.root(edge.destination_id)
     return ends == (root, root) and edge.relation not in NAMING
 
 
 def _following(
-    plan: WorkingGraph, root: UUID, edges: Iterable[WorkingEdge]
-) -> dict[_Ended, list[WorkingEdge]]:
+    plan: WorkingGraph, root: UUID, edges: Iterable[GraphEdge]
+) -> dict[_Ended, list[GraphEdge]]:
     """The edges of a source that end others, by what they end, in the order of their beginnings."""
-    following: dict[_Ended, list[WorkingEdge]] = {}
+    following: dict[_Ended, list[GraphEdge]] = {}
     for edge in sorted(edges, key=lambda edge: edge.valid_from):
-        if plan.root(edge.source) != root:
+        if plan.root(edge.source_id) != root:
             continue
-        name = edge.names[1]
+        name = edge.destination
         for ended in ended_by(edge.relation):
             if ends_relation(edge.relation, name, ended, superseded=False):
                 following.setdefault((ended, None), []).append(edge)
         for ended in opposites(edge.relation):
-            following.setdefault((ended, plan.root(edge.destination)), []).append(edge)
+            following.setdefault((ended, plan.root(edge.destination_id)), []).append(edge)
     return following
 
 
 def _next(
-    plan: WorkingGraph, following: Mapping[_Ended, Sequence[WorkingEdge]], edge: WorkingEdge
-) -> WorkingEdge | None:
+    plan: WorkingGraph, following: Mapping[_Ended, Sequence[GraphEdge]], edge: GraphEdge
+) -> GraphEdge | None:
     """The first edge that ends another one, and gives another value."""
-    same = plan.root(edge.destination)
-    first: list[WorkingEdge] = []
+    same = plan.root(edge.destination_id)
+    first: list[GraphEdge] = []
     for ended in ((edge.relation, None), (edge.relation, same)):
         edges = following.get(ended, ())
         at = bisect_right(edges, edge.valid_from, key=lambda other: other.valid_from)
@@ -137,11 +137,11 @@ def _next(
     return min(first, key=lambda other: other.valid_from, default=None)
 
 
-def _is_same(plan: WorkingGraph, edge: WorkingEdge, relation: str, destination: UUID) -> bool:
-    return edge.relation == relation and plan.root(edge.destination) == destination
+def _is_same(plan: WorkingGraph, edge: GraphEdge, relation: str, destination: UUID) -> bool:
+    return edge.relation == relation and plan.root(edge.destination_id) == destination
 
 
-def _decides(plan: WorkingGraph, later: WorkingEdge, edge: WorkingEdge) -> bool:
+def _decides(plan: WorkingGraph, later: GraphEdge, edge: GraphEdge) -> bool:
     """True if the later of two statements decides: neither is in a conflict.
 
     Two values of one slot are compared by the decisions about their memories. Only one later
@@ -154,7 +154,7 @@ def _decides(plan: WorkingGraph, later: WorkingEdge, edge: WorkingEdge) -> bool:
     return (edge.slot is None or edge.slot != later.slot) and _states_its_value(later)
 
 
-def _states_its_value(edge: WorkingEdge) -> bool:
+def _states_its_value(edge: GraphEdge) -> bool:
     """True if an active memory states the edge as a value that holds from then on, and alone."""
     text, (source, destination) = edge.text, edge.names
     if not says(text, destination) or polarity.adds(text) or is_past(text) or _DOUBT.search(text):

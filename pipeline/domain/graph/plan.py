@@ -58,10 +58,10 @@ from pipeline.domain.graph.names import (
     still_says,
 )
 from pipeline.domain.graph.values import (
-    CurrentEdge,
     EndedEdge,
     FactMemory,
     GraphChanges,
+    GraphEdge,
     GraphOutcome,
     GraphPlan,
     GraphTypes,
@@ -72,11 +72,9 @@ from pipeline.domain.graph.values import (
 )
 from pipeline.domain.graph.working_graph import (
     FactSource,
-    WorkingEdge,
     WorkingGraph,
     holds_at,
     same_slot,
-    stored,
 )
 from pipeline.text.names import is_self, named_in, plain_name, says
 from pipeline.text.relations.names import NAMING, canonical, ended_by, has_several, words_about
@@ -113,7 +111,7 @@ def plan_changes(
     memories: Sequence[FactMemory] = (),
     *,
     nodes: NodeSet,
-    current: Iterable[CurrentEdge],
+    current: Iterable[GraphEdge],
     types: GraphTypes,
     later: Iterable[LaterStatement] = (),
 ) -> GraphPlan:
@@ -122,7 +120,7 @@ def plan_changes(
     `memories`: what is stored of each fact. `current`: the current edges, and those that ended
     after the first of the facts. `later`: statements said after that which may end an edge.
     """
-    edges = [stored(edge) for edge in current]
+    edges = [replace(edge) for edge in current]
     plan = WorkingGraph(
         nodes,
         facts,
@@ -189,7 +187,7 @@ def _place(plan: WorkingGraph, fact: int, source: Node, relation: str, destinati
     if relation in NAMING:  # both nodes have one root; the destination is a name
         known = next(
             (e for e in plan.edges.values()
-             if e.relation == relation and e.destination == destination.id), None,
+             if e.relation == relation and e.destination_id == destination.id), None,
         )  # fmt: skip
     edge = NewEdge(
         _edge_id(plan, fact, source, relation, destination),
@@ -237,7 +235,7 @@ def _late_ends(plan: WorkingGraph, edge: NewEdge, names: tuple[str, str]) -> lis
 
 
 def _is_known(
-    plan: WorkingGraph, edge: NewEdge, known: WorkingEdge, excluded: Sequence[WorkingEdge]
+    plan: WorkingGraph, edge: NewEdge, known: GraphEdge, excluded: Sequence[GraphEdge]
 ) -> bool:
     """True if a current edge says all that a new one of the same says."""
     if known.valid_from <= edge.valid_from:
@@ -252,7 +250,7 @@ def _is_known(
 
 
 def _is_of_a_time_line(
-    plan: WorkingGraph, fact: int, known: WorkingEdge, excluded: Sequence[WorkingEdge]
+    plan: WorkingGraph, fact: int, known: GraphEdge, excluded: Sequence[GraphEdge]
 ) -> bool:
     """True if another value may hold between a late statement and the current edge of the same."""
     if known.said_at <= plan.sources[fact].said_at:
@@ -264,7 +262,7 @@ def _place_in_time(
     plan: WorkingGraph,
     edge: NewEdge,
     names: tuple[str, str],
-    others: Sequence[WorkingEdge],
+    others: Sequence[GraphEdge],
     late_ends: Sequence[_End],
 ) -> None:
     """Add an edge between those that exclude it: it ends what held until then, and ends with the
@@ -276,7 +274,7 @@ def _place_in_time(
     ]
     same = plan.root(edge.destination_id)
     for other in covering:
-        if other.relation == edge.relation and plan.root(other.destination) == same:
+        if other.relation == edge.relation and plan.root(other.destination_id) == same:
             return plan.note(fact, GraphOutcome.NOOP, other, KNOWN)
     following = [other for other in others if other.valid_from > start]
     following += _end_covering(plan, edge, covering)
@@ -302,7 +300,7 @@ def _place_in_time(
 
 
 def _place_in_past(
-    plan: WorkingGraph, edge: NewEdge, names: tuple[str, str], others: Sequence[WorkingEdge]
+    plan: WorkingGraph, edge: NewEdge, names: tuple[str, str], others: Sequence[GraphEdge]
 ) -> None:
     """Add an edge that ends with the time that its fact names, and end no other."""
     said_at = plan.sources[edge.fact].said_at
@@ -313,8 +311,8 @@ def _place_in_past(
 
 
 def _end_covering(
-    plan: WorkingGraph, edge: NewEdge, covering: Sequence[WorkingEdge]
-) -> list[WorkingEdge]:
+    plan: WorkingGraph, edge: NewEdge, covering: Sequence[GraphEdge]
+) -> list[GraphEdge]:
     """End the edges that hold when a new one begins. Returns those that open again later."""
     fact, again = edge.fact, []
     last = max(edge.valid_from, plan.sources[fact].said_at)
@@ -353,12 +351,12 @@ def _end(plan: WorkingGraph, fact: int, listed: Sequence[UUID], stated: Sequence
             plan.note(fact, GraphOutcome.NOOP, edge, KEPT)
     if not stated and polarity.takes_back(text):
         for edge in list(plan.edges.values()):
-            of_attribute = is_of_its_attribute(plan.facts[fact], edge.names[0], edge.relation)
-            if of_attribute and compared_name(edge.names[1]) in named:
+            of_attribute = is_of_its_attribute(plan.facts[fact], edge.source, edge.relation)
+            if of_attribute and compared_name(edge.destination) in named:
                 _close_unless_it_stays(plan, edge, fact, TAKEN_BACK)
 
 
-def _close_unless_it_stays(plan: WorkingGraph, edge: WorkingEdge, fact: int, reason: str) -> None:
+def _close_unless_it_stays(plan: WorkingGraph, edge: GraphEdge, fact: int, reason: str) -> None:
     """Close an edge, unless its memory stands beside the fact, or it was said later.
 
     If it began before the fact and was said again after it, it opens again then; not if the text of
@@ -386,7 +384,7 @@ def _retire(plan: WorkingGraph, fact: int) -> None:
             continue
         restated = edge.id in plan.restated
         if memory.texts and (
-            restated or any(still_says(text, edge.names[1]) for text in memory.texts)
+            restated or any(still_says(text, edge.destination) for text in memory.texts)
         ):
             plan.move(edge, fact, MOVED)
         elif not restated:
@@ -396,13 +394,13 @@ def _retire(plan: WorkingGraph, fact: int) -> None:
 def _reason_to_end(
     plan: WorkingGraph,
     fact: int,
-    edge: WorkingEdge,
+    edge: GraphEdge,
     named: Collection[str],
-    edges: Iterable[WorkingEdge],
+    edges: Iterable[GraphEdge],
 ) -> str | None:
     """The reason for which a fact ends an edge that the model ends; None if the edge stays."""
     text = plan.facts[fact].text
-    if is_past(text) and compared_name(edge.names[1]) not in named:
+    if is_past(text) and compared_name(edge.destination) not in named:
         return None
     if _is_replaced(plan, fact, edge, named):
         return REPLACED
@@ -410,15 +408,15 @@ def _reason_to_end(
     return TAKEN_BACK if taken_back or _gives_its_value(plan, fact, edge) else None
 
 
-def _is_replaced(plan: WorkingGraph, fact: int, edge: WorkingEdge, named: Collection[str]) -> bool:
+def _is_replaced(plan: WorkingGraph, fact: int, edge: GraphEdge, named: Collection[str]) -> bool:
     """True if the fact puts a new current edge of the same source and name in its place."""
     if polarity.adds(plan.facts[fact].text):
         return False
-    if has_several(edge.relation) and compared_name(edge.names[1]) not in named:
+    if has_several(edge.relation) and compared_name(edge.destination) not in named:
         return False
     own = [new for new in plan.added.values() if new.fact == fact and new.valid_to is None]
     return any(
-        (plan.root(new.source_id), new.relation) == (plan.root(edge.source), edge.relation)
+        (plan.root(new.source_id), new.relation) == (plan.root(edge.source_id), edge.relation)
         for new in own
     )
 
@@ -426,9 +424,9 @@ def _is_replaced(plan: WorkingGraph, fact: int, edge: WorkingEdge, named: Collec
 def _is_taken_back(
     plan: WorkingGraph,
     text: str,
-    edge: WorkingEdge,
+    edge: GraphEdge,
     named: Collection[str],
-    edges: Iterable[WorkingEdge],
+    edges: Iterable[GraphEdge],
 ) -> bool:
     """True if a fact that takes something back is about this edge.
 
@@ -437,17 +435,21 @@ def _is_taken_back(
     """
     words = set(terms(text))
     about = not words_about(edge.relation).isdisjoint(words)
-    same = [other for other in edges if plan.root(other.source) == plan.root(edge.source)]
-    if compared_name(edge.names[1]) in named:
+    same = [other for other in edges if plan.root(other.source_id) == plan.root(edge.source_id)]
+    if compared_name(edge.destination) in named:
         pair = [
-            other for other in same if plan.root(other.destination) == plan.root(edge.destination)
+            other
+            for other in same
+            if plan.root(other.destination_id) == plan.root(edge.destination_id)
         ]
         return about or all(words_about(other.relation).isdisjoint(words) for other in pair)
-    is_named = compared_name(edge.names[0]) in named
-    return is_named and about and not any(compared_name(other.names[1]) in named for other in same)
+    is_named = compared_name(edge.source) in named
+    return (
+        is_named and about and not any(compared_name(other.destination) in named for other in same)
+    )
 
 
-def _gives_its_value(plan: WorkingGraph, fact: int, edge: WorkingEdge) -> bool:
+def _gives_its_value(plan: WorkingGraph, fact: int, edge: GraphEdge) -> bool:
     """True if the fact gives a later value of the edge's single-valued attribute."""
     given = plan.facts[fact]
     if given.kind is FactKind.PLAN or polarity.adds(given.text):

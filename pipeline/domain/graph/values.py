@@ -137,14 +137,14 @@ class Node:
         return self.root or self.id
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentEdge:
-    """A current edge between stored nodes, with their names.
+@dataclass(slots=True)
+class GraphEdge:
+    """An edge between two nodes, with their names: a stored one, or one that a batch adds.
 
-    `protected`: a person pinned or edited the memory that states it, or it is immutable.
-    `memory_id`, `slot`, `said_at` and `text` are those of that memory, which has its time from the
-    last statement; None and "" if it is not active. `valid_to`: it has ended then; None for a
-    current edge. `disputed`: the memory is or was in a conflict.
+    `said_at`: its last statement. `protected`: a person pinned or edited the memory that states it,
+    or it is immutable. `memory_id`, `slot` and `text` are those of that memory, or of the fact;
+    None and "" if it is not active. `valid_to`: its end; None for a current edge. `disputed`: the
+    memory is or was in a conflict. `fact` and `new`: of an edge of the batch, its fact and its row.
     """
 
     id: UUID
@@ -154,14 +154,21 @@ class CurrentEdge:
     destination_id: UUID
     destination: str
     valid_from: datetime
+    said_at: datetime
     protected: bool = False
     event_id: UUID | None = None
     memory_id: UUID | None = None
     slot: str | None = None
-    said_at: datetime | None = None
     valid_to: datetime | None = None
     text: str = ""
     disputed: bool = False
+    fact: int | None = None
+    new: NewEdge | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the source and the destination."""
+        return self.source, self.destination
 
 
 @dataclass(frozen=True, slots=True)

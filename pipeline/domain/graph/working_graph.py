@@ -23,9 +23,9 @@ from pipeline.domain.graph.names import (
     stands_beside,
 )
 from pipeline.domain.graph.values import (
-    CurrentEdge,
     EndedEdge,
     FactMemory,
+    GraphEdge,
     GraphLine,
     GraphOutcome,
     GraphTypes,
@@ -59,32 +59,6 @@ class FactSource:
 
 
 @dataclass(slots=True)
-class WorkingEdge:
-    """An edge of the working copy. `fact`: the fact of this batch that states it; else None.
-
-    `said_at`: the last statement of it. `text`: the active memory that states it, or the fact.
-    `valid_to`: its end; None for a current edge. `disputed`: see CurrentEdge.
-    """
-
-    id: UUID
-    source: UUID
-    relation: str
-    destination: UUID
-    names: tuple[str, str]
-    valid_from: datetime
-    said_at: datetime
-    fact: int | None = None
-    new: NewEdge | None = None
-    protected: bool = False
-    event_id: UUID | None = None
-    memory_id: UUID | None = None
-    slot: str | None = None
-    valid_to: datetime | None = None
-    text: str = ""
-    disputed: bool = False
-
-
-@dataclass(slots=True)
 class WorkingGraph:
     """The working copy of the graph, and the changes so far.
 
@@ -95,8 +69,8 @@ class WorkingGraph:
     facts: Sequence[Fact]
     sources: Sequence[FactSource]
     memories: Sequence[FactMemory]
-    edges: dict[UUID, WorkingEdge] = field(default_factory=dict)
-    past: dict[UUID, WorkingEdge] = field(default_factory=dict)
+    edges: dict[UUID, GraphEdge] = field(default_factory=dict)
+    past: dict[UUID, GraphEdge] = field(default_factory=dict)
     late: LateEnds = field(default_factory=LateEnds)
     added: dict[UUID, NewEdge] = field(default_factory=dict)
     ended: list[EndedEdge] = field(default_factory=list)
@@ -110,11 +84,11 @@ class WorkingGraph:
         """The time since when the fact holds."""
         return self.facts[fact].valid_from or self.sources[fact].said_at
 
-    def same(self, source: UUID, relation: str, destination: UUID) -> WorkingEdge | None:
+    def same(self, source: UUID, relation: str, destination: UUID) -> GraphEdge | None:
         """The current edge between the two nodes."""
         return next(self._between(self.edges, source, relation, destination), None)
 
-    def known_until(self, edge: NewEdge, until: datetime) -> WorkingEdge | None:
+    def known_until(self, edge: NewEdge, until: datetime) -> GraphEdge | None:
         """The ended edge of the same that held from the edge's beginning until a time."""
         ends = self.root(edge.source_id), self.root(edge.destination_id)
         for other in self._between(self.past, ends[0], edge.relation, ends[1]):
@@ -123,15 +97,15 @@ class WorkingGraph:
                 return other
         return None
 
-    def owners(self, thing: UUID) -> Mapping[str, Sequence[WorkingEdge]]:
+    def owners(self, thing: UUID) -> Mapping[str, Sequence[GraphEdge]]:
         """The edges of the owners of a thing, current and former, by their names."""
-        owners: dict[str, list[WorkingEdge]] = {}
+        owners: dict[str, list[GraphEdge]] = {}
         for edge in (*self.edges.values(), *self.past.values()):
-            if edge.relation == "owns" and self.root(edge.destination) == self.root(thing):
-                owners.setdefault(compared_name(edge.names[0]), []).append(edge)
+            if edge.relation == "owns" and self.root(edge.destination_id) == self.root(thing):
+                owners.setdefault(compared_name(edge.source), []).append(edge)
         return owners
 
-    def touching(self, root: UUID) -> dict[UUID, WorkingEdge]:
+    def touching(self, root: UUID) -> dict[UUID, GraphEdge]:
         """The edges of a thing, current and ended."""
         return {
             edge.id: edge
@@ -140,8 +114,8 @@ class WorkingGraph:
         }
 
     def _between(
-        self, edges: Mapping[UUID, WorkingEdge], source: UUID, relation: str, destination: UUID
-    ) -> Iterator[WorkingEdge]:
+        self, edges: Mapping[UUID, GraphEdge], source: UUID, relation: str, destination: UUID
+    ) -> Iterator[GraphEdge]:
         """The edges of this name between the two nodes."""
         ends = [(source, destination)]
         if is_symmetric(relation):
@@ -150,7 +124,7 @@ class WorkingGraph:
 
     def excluded(
         self, fact: int, source: UUID, relation: str, destination: Node
-    ) -> list[WorkingEdge]:
+    ) -> list[GraphEdge]:
         """Edges, also ended ones, that cannot hold together with a new one of the fact.
 
         Of two edges, the later one decides if it ends the other.
@@ -161,7 +135,7 @@ class WorkingGraph:
         target = self.root(destination.id)
         both = {source, target} if ends_both(relation) else {source}
 
-        def is_excluded(edge: WorkingEdge) -> bool:
+        def is_excluded(edge: GraphEdge) -> bool:
             if guessed and not same_slot(self.facts[fact], edge):
                 return False
             later = edge.text != "" and self.is_later(fact, edge)
@@ -170,10 +144,10 @@ class WorkingGraph:
             if ended in opposites(ending) and {first, second} == {source, target}:
                 return True
             mine = first in both or (ends_both(edge.relation) and second in both)
-            name = edge.names[1] if later else destination.name
+            name = edge.destination if later else destination.name
             if not mine or not ends_relation(ending, name, ended, superseded=superseded):
                 return False
-            return not (adds or (later and stands_beside(edge.text, edge.names[1])))
+            return not (adds or (later and stands_beside(edge.text, edge.destination)))
 
         others = (e for e in self.edges.values() if e.fact != fact and e.id not in self.restated)
         return [
@@ -184,7 +158,7 @@ class WorkingGraph:
             and not (self.is_current(fact) and self.keeps_its_memory(fact, edge))
         ]
 
-    def stays_beside(self, fact: int, edge: WorkingEdge) -> bool:
+    def stays_beside(self, fact: int, edge: GraphEdge) -> bool:
         """True if the edge's memory contradicts the fact, and both are kept."""
         return edge.memory_id in self.memories[fact].beside
 
@@ -193,7 +167,7 @@ class WorkingGraph:
         memory = self.memories[fact]
         return bool(memory.texts) and memory.successor is None and not memory.repeats
 
-    def keeps_its_memory(self, fact: int, edge: WorkingEdge) -> bool:
+    def keeps_its_memory(self, fact: int, edge: GraphEdge) -> bool:
         """True if the edge is another value of the fact's single-valued attribute, and the fact
         leaves the active memory that states it as it is.
         """
@@ -204,14 +178,14 @@ class WorkingGraph:
             return False
         return edge.slot is not None and edge.slot == own and same_slot(self.facts[fact], edge)
 
-    def is_later(self, fact: int, edge: WorkingEdge) -> bool:
+    def is_later(self, fact: int, edge: GraphEdge) -> bool:
         """True if the edge began after the fact, and was said after it."""
         return edge.valid_from > self.start(fact) and edge.said_at > self.sources[fact].said_at
 
     def ends_of(self, source: UUID, relation: str) -> set[UUID]:
         """The destinations of a source's current edges of this name."""
         edges = (e for e in self.edges.values() if e.relation == relation)
-        return {edge.destination for edge in edges if self.root(edge.source) == source}
+        return {edge.destination_id for edge in edges if self.root(edge.source_id) == source}
 
     def restate(self, fact: int, stated: Sequence[Relation], types: GraphTypes) -> None:
         """Note the current edges that a fact states and names: it ends none of them."""
@@ -227,17 +201,17 @@ class WorkingGraph:
             edge.id
             for edge in self.edges.values()
             if (edge.relation, frozenset(map(compared_name, edge.names))) in keys
-            and says(text, edge.names[1])
+            and says(text, edge.destination)
         }
 
     def root(self, node_id: UUID) -> UUID:
         """The node under which a node is shown."""
         return self.nodes.root(node_id)
 
-    def _ends(self, edge: WorkingEdge) -> tuple[UUID, UUID]:
-        return self.root(edge.source), self.root(edge.destination)
+    def _ends(self, edge: GraphEdge) -> tuple[UUID, UUID]:
+        return self.root(edge.source_id), self.root(edge.destination_id)
 
-    def close(self, edge: WorkingEdge, fact: int, reason: str) -> None:
+    def close(self, edge: GraphEdge, fact: int, reason: str) -> None:
         """End a current edge at the time of the fact, unless a person protects it."""
         if edge.protected:
             return self.note(fact, GraphOutcome.NOOP, edge, PROTECTED)
@@ -246,7 +220,7 @@ class WorkingGraph:
         self._end_at(edge, max(self.start(fact), edge.valid_from), fact)
         return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
 
-    def end_with(self, edge: WorkingEdge, fact: int, later: WorkingEdge, reason: str) -> None:
+    def end_with(self, edge: GraphEdge, fact: int, later: GraphEdge, reason: str) -> None:
         """End a current edge when a stored one began, by its event, unless a person protects it."""
         if edge.protected:
             return self.note(fact, GraphOutcome.NOOP, edge, PROTECTED)
@@ -254,13 +228,13 @@ class WorkingGraph:
         self._end_at(edge, later.valid_from, fact, later.event_id)
         return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
 
-    def end_earlier(self, edge: WorkingEdge, fact: int) -> None:
+    def end_earlier(self, edge: GraphEdge, fact: int) -> None:
         """Move the end of an edge that has ended to the time of the fact."""
         self._end_at(edge, self.start(fact), fact)
         self.note(fact, GraphOutcome.UPDATE, edge, ENDED_EARLIER)
 
     def _end_at(
-        self, edge: WorkingEdge, until: datetime, fact: int, followed_by: UUID | None = None
+        self, edge: GraphEdge, until: datetime, fact: int, followed_by: UUID | None = None
     ) -> None:
         """Set the end of an edge, by a fact, or by a stored event."""
         edge.valid_to = until
@@ -273,17 +247,17 @@ class WorkingGraph:
             self.ended = [ended for ended in self.ended if ended.id != edge.id]
             self.ended.append(EndedEdge(edge.id, until, fact, followed_by))
 
-    def interrupt(self, edge: WorkingEdge, fact: int, reason: str) -> WorkingEdge:
+    def interrupt(self, edge: GraphEdge, fact: int, reason: str) -> GraphEdge:
         """Close an edge at the time of the fact, and open it again when it was said again."""
         self.close(edge, fact, reason)
         key = f"again:{self.sources[fact].seq}:{edge.id}"
         again = NewEdge(
-            uuid5(self.sources[fact].event_id, key), edge.source, edge.relation, edge.destination,
-            fact, edge.said_at, memory_id=edge.memory_id,
+            uuid5(self.sources[fact].event_id, key), edge.source_id, edge.relation,
+            edge.destination_id, fact, edge.said_at, memory_id=edge.memory_id,
         )  # fmt: skip
         return self.add(again, edge.names, SAID_AGAIN, GraphOutcome.ADD)
 
-    def move(self, edge: WorkingEdge, fact: int, reason: str) -> None:
+    def move(self, edge: GraphEdge, fact: int, reason: str) -> None:
         """Put an edge of the fact's memory in the place of the same current edge of another one."""
         del self.edges[edge.id]
         if edge.new is not None:
@@ -292,53 +266,44 @@ class WorkingGraph:
             self.ended.append(EndedEdge(edge.id, None, fact))
         key = f"moved:{self.sources[fact].seq}:{edge.id}"
         moved = NewEdge(
-            uuid5(self.sources[fact].event_id, key), edge.source, edge.relation, edge.destination,
-            fact, edge.valid_from,
+            uuid5(self.sources[fact].event_id, key), edge.source_id, edge.relation,
+            edge.destination_id, fact, edge.valid_from,
         )  # fmt: skip
         self.add(moved, edge.names, reason, GraphOutcome.UPDATE)
 
     def add(
         self, edge: NewEdge, names: tuple[str, str], reason: str, outcome: GraphOutcome
-    ) -> WorkingEdge:
+    ) -> GraphEdge:
         """Insert an edge; it is current unless it has ended already."""
         self.added[edge.id] = edge
         fact, source = self.facts[edge.fact], self.sources[edge.fact]
-        working = WorkingEdge(
-            edge.id, edge.source_id, edge.relation, edge.destination_id, names, edge.valid_from,
-            max(source.said_at, edge.valid_from) if edge.memory_id else source.said_at, edge.fact,
-            edge, event_id=source.event_id,
+        working = GraphEdge(
+            edge.id, edge.source_id, names[0], edge.relation, edge.destination_id, names[1],
+            edge.valid_from,
+            max(source.said_at, edge.valid_from) if edge.memory_id else source.said_at,
+            event_id=source.event_id,
             memory_id=edge.memory_id or self.memories[edge.fact].memory_id, slot=fact.slot,
-            valid_to=edge.valid_to, text=fact.text,
+            valid_to=edge.valid_to, text=fact.text, fact=edge.fact, new=edge,
         )  # fmt: skip
         (self.edges if edge.valid_to is None else self.past)[edge.id] = working
         self.note(edge.fact, outcome, working, reason)
         return working
 
-    def note(self, fact: int, outcome: GraphOutcome, edge: WorkingEdge, reason: str) -> None:
+    def note(self, fact: int, outcome: GraphOutcome, edge: GraphEdge, reason: str) -> None:
         """Write a line of the receipt."""
         self.lines.append(
-            GraphLine(fact, outcome, edge.id, edge.names[0], edge.relation, edge.names[1], reason)
+            GraphLine(fact, outcome, edge.id, edge.source, edge.relation, edge.destination, reason)
         )
 
 
-def stored(edge: CurrentEdge) -> WorkingEdge:
-    """The working copy of a stored edge."""
-    return WorkingEdge(
-        edge.id, edge.source_id, edge.relation, edge.destination_id,
-        (edge.source, edge.destination), edge.valid_from, edge.said_at or edge.valid_from,
-        protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
-        valid_to=edge.valid_to, text=edge.text, disputed=edge.disputed,
-    )  # fmt: skip
-
-
-def holds_at(edge: WorkingEdge, time: datetime) -> bool:
+def holds_at(edge: GraphEdge, time: datetime) -> bool:
     """True if an edge holds at a time."""
     return edge.valid_from <= time and (edge.valid_to is None or edge.valid_to > time)
 
 
-def same_slot(fact: Fact, edge: WorkingEdge) -> bool:
+def same_slot(fact: Fact, edge: GraphEdge) -> bool:
     """True if the fact gives a value of the edge's single-valued attribute of the same subject."""
-    return is_of_its_slot(fact, edge.names[0], edge.relation)
+    return is_of_its_slot(fact, edge.source, edge.relation)
 
 
 def ends_relation(ending: str, destination: str, ended: str, *, superseded: bool) -> bool:

@@ -1,7 +1,7 @@
 -- Relations of nodes, which are members of these roots, and relations that these memories state: the
 -- current ones, and those that ended after `since`. `protected`: no model changes the memory that
--- states it. `said_at`: the last time that this memory was stated. `text`: how its text begins.
--- `disputed`: the memory is or was in a conflict.
+-- states it. `said_at`: the last time that this memory was stated, if it is active. `text`: how its
+-- text begins. `disputed`: the memory is or was in a conflict.
 WITH member AS MATERIALIZED (
     SELECT unnest(CAST(:roots AS uuid[])) AS id
     UNION SELECT e.id FROM entities e WHERE e.root_id = ANY (CAST(:roots AS uuid[]))
@@ -18,7 +18,8 @@ WITH member AS MATERIALIZED (
 SELECT r.id, r.source_id, s.name AS source, r.relation, r.destination_id, d.name AS destination,
        r.valid_from, s.root_id AS source_root, d.root_id AS destination_root,
        coalesce(m.pinned OR m.immutable OR m.edited_at IS NOT NULL, false) AS protected,
-       r.event_id, r.memory_id, m.slot, m.said_at, left(m.text, 400) AS text,
+       r.event_id, r.memory_id, m.slot,
+       coalesce(m.said_at, r.valid_from) AS said_at, coalesce(left(m.text, 400), '') AS text,
        EXISTS (
            SELECT FROM conflict_members c WHERE c.memory_id = r.memory_id AND c.lane_id = r.lane_id
        ) AS disputed,

@@ -17,11 +17,11 @@ from pipeline.domain.facts import Fact
 from pipeline.domain.graph.entity_resolution import NodeSet
 from pipeline.domain.graph.plan import plan_changes
 from pipeline.domain.graph.values import (
-    CurrentEdge,
     EdgeEnding,
     Entity,
     FactMemory,
     GraphChanges,
+    GraphEdge,
     GraphPlan,
     GraphTypes,
     LaterStatement,
@@ -73,7 +73,7 @@ class Story:
     """
 
     nodes: dict[UUID, Node] = field(default_factory=dict)
-    edges: dict[UUID, CurrentEdge] = field(default_factory=dict)
+    edges: dict[UUID, GraphEdge] = field(default_factory=dict)
     memories: list[LaterStatement] = field(default_factory=list)
     batches: int = 0
     beside: tuple[UUID, ...] = ()
@@ -151,15 +151,15 @@ class Story:
             [memory] = [
                 statement for statement in self.memories if statement.memory_id == memory_id
             ]
-            self.edges[new.id] = CurrentEdge(
+            self.edges[new.id] = GraphEdge(
                 new.id, new.source_id, self.nodes[new.source_id].name, new.relation,
                 new.destination_id, self.nodes[new.destination_id].name, new.valid_from,
-                event_id=sources[new.fact].event_id, memory_id=memory_id,
-                said_at=memory.said_at, valid_to=new.valid_to, text=memory.text,
+                memory.said_at, event_id=sources[new.fact].event_id, memory_id=memory_id,
+                valid_to=new.valid_to, text=memory.text,
             )  # fmt: skip
 
     @staticmethod
-    def _words(known: CurrentEdge) -> str:
+    def _words(known: GraphEdge) -> str:
         return f"{known.source} {known.relation} {known.destination}"
 
     @property

@@ -13,11 +13,11 @@ from pipeline.domain.facts import Fact, FactKind
 from pipeline.domain.graph.entity_resolution import NodeSet, may_be_same
 from pipeline.domain.graph.plan import KEPT, REPLACED, TAKEN_BACK, plan_changes
 from pipeline.domain.graph.values import (
-    CurrentEdge,
     EdgeEnding,
     Entity,
     FactMemory,
     GraphChanges,
+    GraphEdge,
     GraphPlan,
     GraphTypes,
     Node,
@@ -43,7 +43,7 @@ def node(name: str, kind: str = "person", **more: object) -> Node:
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def known(*edges: Edge, since: datetime = MARCH) -> tuple[list[Node], list[CurrentEdge]]:
+def known(*edges: Edge, since: datetime = MARCH) -> tuple[list[Node], list[GraphEdge]]:
     """Stored nodes and current edges of these names."""
     kinds = {"lives_in": "place", "works_at": "organization"}
     nodes: dict[str, Node] = {}
@@ -51,9 +51,9 @@ def known(*edges: Edge, since: datetime = MARCH) -> tuple[list[Node], list[Curre
         nodes.setdefault(source, node(source))
         nodes.setdefault(destination, node(destination, kinds.get(relation, "person")))
     current = [
-        CurrentEdge(
+        GraphEdge(
             uuid5(SCOPE.lane_id, "".join(edge)), nodes[edge[0]].id, edge[0], edge[1],
-            nodes[edge[2]].id, edge[2], since,
+            nodes[edge[2]].id, edge[2], since, since,
         )
         for edge in edges
     ]  # fmt: skip
@@ -67,7 +67,7 @@ def said(text: str, **more: object) -> Fact:
 def planned(
     facts: Sequence[Fact],
     edges: Sequence[tuple[int, Edge]],
-    stored: tuple[list[Node], list[CurrentEdge]] = ([], []),
+    stored: tuple[list[Node], list[GraphEdge]] = ([], []),
     *,
     ended: Sequence[tuple[int, int]] = (),
     at: datetime = JUNE,

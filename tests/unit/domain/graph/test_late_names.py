@@ -247,7 +247,7 @@ def test_a_value_in_an_open_conflict_with_the_later_one_stays():
 def test_a_later_value_whose_memory_is_gone_ends_nothing():
     story = late((LATER,))
     [known] = story.edges.values()
-    story.edges[known.id] = replace(known, text="", said_at=None)
+    story.edges[known.id] = replace(known, text="", said_at=known.valid_from)
     story.arrive(WORKS, NAMED)
     assert TIDEWATER in story.at(100)
 
