@@ -224,7 +224,7 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
     )
     adds = connect(url, pool_size=ADDS_CONNECTIONS, name=name, limits=ADDS)
     long = connect(url, pool_size=LONG_CONNECTIONS, name=name, limits=LONG)
-    pools = Pools.of(engine, long=long, adds=adds, verifying=connect(url, pool_size=1, name=name))
+    pools = Pools(engine, long, adds, verifying=connect(url, pool_size=1, name=name))
     return Ledger(
         pools,
         lanes,

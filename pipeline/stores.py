@@ -77,7 +77,7 @@ from pipeline.webhooks.store import Webhooks
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The connection pools of a process; `engine` is used where another is not given.
+    """The connection pools of a process.
 
     `engine`: for short statements. `long`: for operations whose statements take longer the more
     rows they change. `adds`: for adds only, so that no read delays an add. `verifying`: for
@@ -88,18 +88,6 @@ class Pools:
     long: AsyncEngine
     adds: AsyncEngine
     verifying: AsyncEngine
-
-    @classmethod
-    def of(
-        cls,
-        engine: AsyncEngine,
-        *,
-        long: AsyncEngine | None = None,
-        adds: AsyncEngine | None = None,
-        verifying: AsyncEngine | None = None,
-    ) -> Pools:
-        """The pools given; `engine` for the others."""
-        return cls(engine, long or engine, adds or engine, verifying or engine)
 
 
 class QueueStores:

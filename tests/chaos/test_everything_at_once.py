@@ -75,7 +75,7 @@ async def sealing(database_url: str) -> AsyncIterator[Ledger]:
     """A ledger with a key for seals, and connections for many operations at once."""
     engine = connect(database_url, pool_size=12)
     long = connect(database_url, pool_size=6, limits=LONG)
-    pools = Pools.of(engine, long=long, verifying=long)
+    pools = Pools(engine, long, engine, verifying=long)
     built = Ledger(
         pools, lanes_on(engine), seal_keys=SealKeys([b"a key of this test, of 32 bytes.."])
     )

@@ -505,7 +505,7 @@ def test_no_interleaving_breaks_the_lane_state_machine(
     # Else the sweeper takes the worker for dead, once the server has run longer than a lease.
     engine = connect(database_url, pool_size=2, name=session_name(WORKER, "model"))
     ledger = Ledger(
-        Pools.of(engine),
+        Pools(engine, engine, engine, engine),
         Lanes(
             engine,
             lease_s=LEASE_S,

@@ -56,7 +56,7 @@ def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -
     engine = connect(url, pool_size=5, name=session_name(WORKER, "test"))
     adds = connect(url, pool_size=4, name=session_name(WORKER, "test"), limits=ADDS)
     machine = lanes_on(engine, batch_events=batch_events, lease_s=lease_s)
-    return Ledger(Pools.of(engine, adds=adds), machine)
+    return Ledger(Pools(engine, engine, adds, engine), machine)
 
 
 def with_stores(ledger: Ledger, **stores: Any) -> Ledger:

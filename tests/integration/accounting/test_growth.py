@@ -178,7 +178,10 @@ async def test_the_names_of_relations_cost_a_look_up_each(
     engine: Engine, single: AsyncEngine
 ) -> None:
     """Each event reads them: not the relations of every scope. One scope's own name is left out."""
-    ledger, project_id = Ledger(Pools.of(single), lanes_on(single)), engine.project.id
+    ledger, project_id = (
+        Ledger(Pools(single, single, single, single), lanes_on(single)),
+        engine.project.id,
+    )
     await fill(ledger.engine, project_id, VERY_MANY, then="ANALYZE lanes")
     relate = """INSERT INTO relations (id, project_id, lane_id, source_id, relation,
         destination_id, event_id, valid_from)
@@ -204,7 +207,10 @@ async def test_the_erasure_of_a_user_reads_no_scope_of_other_users(
     engine: Engine, single: AsyncEngine
 ) -> None:
     """Its agents, apps and runs end with it, unless another scope has them: one look-up each."""
-    ledger, project_id = Ledger(Pools.of(single), lanes_on(single)), engine.project.id
+    ledger, project_id = (
+        Ledger(Pools(single, single, single, single), lanes_on(single)),
+        engine.project.id,
+    )
     await fill(ledger.engine, project_id, VERY_MANY)
     shared = """UPDATE lanes SET agent_id = 'bot', app_id = CASE WHEN n % 10 = 0 THEN 'web' END
         FROM generate_series(3, :many, 3) n WHERE user_id = 'u' || n"""
