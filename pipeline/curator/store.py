@@ -17,13 +17,13 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-import orjson
+from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, Row, and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.curator.sql import statement
 from pipeline.domain.consolidation.candidates import Comparable
-from pipeline.domain.curation import CuratedSuggestion, Proposal, proposal_rows, proposals_from
+from pipeline.domain.curation import CuratedSuggestion, Proposal
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.memories import Memory
 from pipeline.domain.modes import Budgets, budgets_of
@@ -48,6 +48,7 @@ GRACE = timedelta(seconds=60)
 # Newest runs of a scope that are kept, beside those that a suggestion names.
 KEPT_RUNS = 1_000
 _RUNS = LaneRows(curator_runs)
+_PROPOSALS: TypeAdapter[Sequence[Proposal]] = TypeAdapter(Sequence[Proposal])
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ class CuratorRuns(LedgerStore):
         if row is None:
             return None
         shown = [(UUID(m["id"]), m["version"]) for m in row.shown]
-        answer = None if row.answer is None else proposals_from(row.answer)
+        answer = None if row.answer is None else _PROPOSALS.validate_python(row.answer)
         return CuratorStep(shown, answer)
 
     async def memories(
@@ -271,7 +272,7 @@ class CuratorRuns(LedgerStore):
         usage: Usage,
     ) -> bool:
         """Save a model's answer with its cost. False if another worker has the run."""
-        answer = None if proposals is None else orjson.dumps(proposal_rows(proposals)).decode()
+        answer = None if proposals is None else _PROPOSALS.dump_json(proposals).decode()
         values = {
             "lease": self.lease,
             "centres": list(centres),

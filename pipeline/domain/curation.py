@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
-from typing import Any
 from uuid import UUID, uuid5
 
 from pipeline.domain.consolidation import conservation
@@ -202,19 +201,3 @@ def _subjects_differ(first: Memory, other: Memory) -> bool:
     return not (
         stated(other.text).keeps(leading[0]) or stated(first.text).keeps(others[0])
     ) or one_letter_apart(leading[0].key, others[0].key)
-
-
-def proposals_from(rows: Sequence[dict[str, Any]]) -> list[Proposal]:
-    """Proposals from their stored form."""
-    return [
-        Proposal(SuggestionKind(r["kind"]), tuple(r["targets"]), r["text"], r["reason"])
-        for r in rows
-    ]
-
-
-def proposal_rows(proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
-    """Proposals in the form in which they are stored."""
-    return [
-        {"kind": p.kind, "targets": list(p.targets), "text": p.text, "reason": p.reason}
-        for p in proposals
-    ]
