@@ -252,12 +252,6 @@ class Ticks:
         return None
 
 
-def watchdog_of(sweeper: Sweeper, *, stuck_s: float) -> Watchdog:
-    """A watchdog that ends the process if no tick ends within the time that one can take."""
-    longest = max(stuck_s, 4 * PART_S)
-    return Watchdog(Ticks(sweeper), lambda: None, most=1, stuck_s=longest)
-
-
 async def sweep_until(stopped: asyncio.Event, sweeper: Sweeper, *, every_s: float) -> None:
     """Run a tick every `every_s` seconds until `stopped` is set."""
     while not stopped.is_set():
@@ -289,7 +283,9 @@ async def run(ready_file: Path | None) -> None:
     collector.spare_loaded()
     if ready_file:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
-    watchdog = watchdog_of(sweeper, stuck_s=configured.stuck_s)
+    # It ends the process if no tick ends within the time that one can take.
+    longest_s = max(configured.stuck_s, 4 * PART_S)
+    watchdog = Watchdog(Ticks(sweeper), lambda: None, most=1, stuck_s=longest_s)
     watchdog.start()
     probes = probes_of(configured, lambda: sweeper.ticks > 0)
     async with sweeper_jobs.under_way(configured, stores, QuietHints(background)):
