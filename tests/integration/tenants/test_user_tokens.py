@@ -11,10 +11,12 @@ import httpx
 import pytest
 from sqlalchemy import func, select, text, update
 
+from api.dependencies import ApiCall
 from api.user_tokens import download
 from pipeline.domain.tenants import Right
 from pipeline.ledger.tables import user_tokens
 from pipeline.stores import Ledger
+from pipeline.tenants.secret import Secret
 from tests.integration.api.test_across import CASES, RUN_ID, Case
 from tests.support.api_service import LIST, MAYA, SEARCH, Service, error_of, serving
 from tests.support.slow_reader import read_slowly
@@ -278,7 +280,9 @@ async def test_a_download_among_changes_has_each_other_memory_once(
     things = ["boat", "kayak", "canoe", "sled", "tent"]
     for thing in things:
         await both.service.add(f"I own a {thing}.")
-    parts = download.download(both.service.api, both.service.engine.project, "maya")
+    grant = await both.service.api.keys.grant_of(Secret(both.service.key).digest)
+    assert grant is not None
+    parts = download.download(ApiCall(both.service.api, grant, grant.project), "maya")
     start = [await anext(parts) for _ in range(2)]
     [tent] = await both.service.search("tent", top_k=1)
     assert (await both.client.delete(f"/v1/memories/{tent['id']}/")).status_code == 200
