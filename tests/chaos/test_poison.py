@@ -17,7 +17,7 @@ from tests.support.stack import Stack, wait_until
 
 INNOCENTS = 30
 THINKS_S = 1.5
-WITHIN_S = 240.0
+WITHIN_S = 480.0
 CRASHES = 8
 
 
